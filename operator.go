@@ -1,0 +1,49 @@
+package rendezvous
+
+// Basis says how the plane knows who an operator is.
+type Basis string
+
+// The closed set of bases.
+const (
+	BasisAuthenticated Basis = "authenticated" // a token or credential said so
+	BasisAsserted      Basis = "asserted"      // the caller said so
+	BasisConnected     Basis = "connected"     // known by its connection alone
+)
+
+// Operator is who asked: a person or a credential. Both parts, or no operator at all.
+type Operator struct {
+	Actor string `json:"actor"`
+	Basis Basis  `json:"basis"`
+}
+
+// Check judges an operator.
+func (o *Operator) Check(field string) error {
+	if o == nil {
+		return nil
+	}
+	if err := CheckID(field+".actor", o.Actor); err != nil {
+		return err
+	}
+	switch o.Basis {
+	case BasisAuthenticated, BasisAsserted, BasisConnected:
+		return nil
+	}
+	return InvalidField(field+".basis", "%q is none of authenticated, asserted, connected", o.Basis)
+}
+
+// Trace is a W3C trace context as it travels: in headers, with the event, with the wait.
+type Trace struct {
+	Parent string `json:"traceparent,omitempty"`
+	State  string `json:"tracestate,omitempty"`
+}
+
+// Kept is the trace without parts too long to keep: tracing never refuses an event.
+func (t Trace) Kept() Trace {
+	if len(t.Parent) > MaxTrace || checkText("traceparent", t.Parent, 0, MaxTrace) != nil {
+		return Trace{}
+	}
+	if len(t.State) > MaxTrace || checkText("tracestate", t.State, 0, MaxTrace) != nil {
+		t.State = ""
+	}
+	return t
+}

@@ -1,0 +1,174 @@
+package rendezvous
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+)
+
+// Record is one entry of a history (history.md section 2). Tenant and workflow are the history's.
+type Record struct {
+	Seq         int64
+	RunID       string
+	Kind        Kind
+	V           int             // format version of the kind; 0 on the way in means [KindVersion]
+	Effect      string          // effect and wait kinds only
+	Attempt     int             // effect and wait kinds only, from 1; 0 on the way in means 1
+	Data        json.RawMessage // the kind's own fields, canonical JSON; nil is {}
+	Payload     []byte          // nil is none
+	ContentType string
+	Source      string // for WaitAnswered the event's source
+	Operator    *Operator
+	RecordedAt  time.Time
+	Batch       string // id of the batch that wrote it, if it was named
+
+	// Unknown marks a record read back whose kind or version this build does not know: it is returned verbatim, and a run holding one is
+	// not driven by this build.
+	Unknown bool
+}
+
+// The kinds' own fields. Unknown fields in stored data are kept and ignored; absent optional ones decode to their zero value.
+type (
+	// RunStartedData is the data of run.started.
+	RunStartedData struct {
+		Type        string `json:"type"`
+		Queue       string `json:"queue"`
+		PreviousRun string `json:"previous_run,omitempty"`
+		Parent      string `json:"parent,omitempty"`
+		CodeVersion string `json:"code_version,omitempty"`
+	}
+	// RunFailedData is the data of run.failed.
+	RunFailedData struct {
+		Code         string `json:"code"`
+		Reason       string `json:"reason"`
+		FailedEffect string `json:"failed_effect,omitempty"`
+	}
+	// ReasonData is the data of run.cancelled, run.paused, run.resumed and wait.withdrawn.
+	ReasonData struct {
+		Reason string `json:"reason,omitempty"`
+	}
+	// RunContinuedData is the data of run.continued.
+	RunContinuedData struct {
+		NextRun string `json:"next_run"`
+	}
+	// NameData is the data of effect.started and note.
+	NameData struct {
+		Name string `json:"name"`
+	}
+	// EffectFailedData is the data of effect.failed.
+	EffectFailedData struct {
+		Code      string `json:"code"`
+		Reason    string `json:"reason"`
+		Retryable bool   `json:"retryable"`
+	}
+	// WaitRegisteredData is the data of wait.registered.
+	WaitRegisteredData struct {
+		Type string `json:"type"`
+		Keys []Key  `json:"keys"`
+		From string `json:"from,omitempty"`
+	}
+	// WaitAnsweredData is the data of wait.answered. Key is which key met; a targeted event that shares none has Targeted instead.
+	WaitAnsweredData struct {
+		EventSource string `json:"event_source"`
+		EventID     string `json:"event_id"`
+		EventType   string `json:"event_type"`
+		ReceivedAt  string `json:"received_at"`
+		Key         *Key   `json:"key,omitempty"`
+		Targeted    bool   `json:"targeted,omitempty"`
+	}
+)
+
+// EncodeData makes a record's canonical data of one of the Data structs.
+func EncodeData(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic("rendezvous: encode record data: " + err.Error()) // the structs above always encode
+	}
+	data, err := CanonicalJSON(raw)
+	if err != nil {
+		panic("rendezvous: canonical record data: " + err.Error())
+	}
+	return data
+}
+
+// DecodeData reads a record's data into v, which points to the kind's Data struct.
+func DecodeData(r Record, v any) error {
+	if len(r.Data) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(r.Data, v); err != nil {
+		return Errorf(CodeCorrupt, "the data of record %d (%s) does not decode", r.Seq, r.Kind).With("seq", r.Seq).Because(err)
+	}
+	return nil
+}
+
+// CanonicalJSON is raw with sorted members, without blanks, numbers verbatim. Two members of one name, a second value and anything that is not JSON
+// are refused.
+func CanonicalJSON(raw []byte) (json.RawMessage, error) {
+	if err := uniqueMembers(raw); err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// uniqueMembers walks the tokens and refuses a repeated member of one object, and anything behind the value.
+func uniqueMembers(raw []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	type level struct {
+		names map[string]struct{} // nil in an array
+		value bool                // the next token is a member's value
+	}
+	var stack []level
+	done := func() {
+		if n := len(stack); n > 0 {
+			stack[n-1].value = false
+		}
+	}
+	for {
+		tok, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			if len(stack) > 0 {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		top := len(stack) - 1
+		if name, ok := tok.(string); ok && top >= 0 && stack[top].names != nil && !stack[top].value {
+			if _, twice := stack[top].names[name]; twice {
+				return errors.New("two members of one name")
+			}
+			stack[top].names[name] = struct{}{}
+			stack[top].value = true
+			continue
+		}
+		switch tok {
+		case json.Delim('{'):
+			stack = append(stack, level{names: map[string]struct{}{}})
+		case json.Delim('['):
+			stack = append(stack, level{})
+		case json.Delim('}'), json.Delim(']'):
+			stack = stack[:top]
+			done()
+		default:
+			done()
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package rendezvous
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// CheckAppended judges a record offered to an append by its shape alone: kind, data, payload, effect, limits. It answers it with defaults filled in
+// and data canonical. Legal order (G1..G10) is judged by the store.
+func (r Record) CheckAppended() (Record, error) {
+	if !r.Kind.Known() {
+		return r, InvalidField("kind", "%q is not a kind of record", r.Kind)
+	}
+	if unbuilt(r.Kind) {
+		return r, NotBuilt("kind " + string(r.Kind))
+	}
+	if r.V != 0 && r.V != KindVersion {
+		return r, InvalidField("v", "%d is not a version of %s; this build writes %d", r.V, r.Kind, KindVersion)
+	}
+	r.V = KindVersion
+	if err := CheckID("run_id", r.RunID); err != nil {
+		return r, err
+	}
+	if err := r.checkEffect(); err != nil {
+		return r, err
+	}
+	if err := r.checkPayload(); err != nil {
+		return r, err
+	}
+	if err := r.Operator.Check("operator"); err != nil {
+		return r, err
+	}
+	r.Attempt = attemptOf(r)
+	return r.checkData()
+}
+
+// unbuilt names the kinds whose role this build does not have: timers, deadlines, attributes and reopening come with later steps.
+func unbuilt(k Kind) bool {
+	switch k {
+	case TimerStarted, TimerFired, TimerCancelled, WaitTimedOut, RunTimedOut, AttributesUpdated, RunReopened:
+		return true
+	}
+	return false
+}
+
+func attemptOf(r Record) int {
+	if r.Kind.Phase() == PhaseNone {
+		return 0
+	}
+	return max(r.Attempt, 1)
+}
+
+func (r Record) checkEffect() error {
+	if r.Kind.Phase() == PhaseNone {
+		if r.Effect != "" || r.Attempt != 0 {
+			return InvalidField("effect", "a record of kind %s names no effect", r.Kind)
+		}
+		return nil
+	}
+	if r.Attempt < 0 {
+		return InvalidField("attempt", "%d is below 1", r.Attempt)
+	}
+	return CheckID("effect", r.Effect)
+}
+
+func (r Record) checkPayload() error {
+	if r.Payload != nil && !r.Kind.TakesPayload() {
+		return InvalidField("payload", "a record of kind %s carries none", r.Kind)
+	}
+	if len(r.Payload) > MaxPayload {
+		return OverLimit("payload", MaxPayload, len(r.Payload))
+	}
+	if r.Source != "" {
+		if err := CheckID("source", r.Source); err != nil {
+			return err
+		}
+	}
+	return CheckContentType(r.ContentType)
+}
+
+// checkData decodes the kind's own fields, judges them, and makes them canonical. Unknown members are kept.
+func (r Record) checkData() (Record, error) {
+	if len(r.Data) > MaxRecordData {
+		return r, OverLimit("data", MaxRecordData, len(r.Data))
+	}
+	if len(r.Data) == 0 {
+		r.Data = json.RawMessage("{}")
+	}
+	canonical, err := CanonicalJSON(r.Data)
+	if err != nil || !bytes.HasPrefix(canonical, []byte("{")) {
+		return r, InvalidField("data", "of %s is not one JSON object with unique members", r.Kind)
+	}
+	if len(canonical) > MaxRecordData {
+		return r, OverLimit("data", MaxRecordData, len(canonical))
+	}
+	r.Data = canonical
+	for _, later := range [...]string{"deadline", "deadline_after", "attributes"} {
+		if hasMember(canonical, later) && (r.Kind == RunStarted || r.Kind == WaitRegistered) {
+			return r, NotBuilt("data." + later)
+		}
+	}
+	return r, r.checkFields()
+}
+
+func hasMember(object json.RawMessage, name string) bool {
+	var m map[string]json.RawMessage
+	_ = json.Unmarshal(object, &m)
+	_, ok := m[name]
+	return ok
+}
+
+func (r Record) checkFields() error {
+	decode := func(v any) error {
+		if err := json.Unmarshal(r.Data, v); err != nil {
+			return InvalidField("data", "of %s has a member of the wrong type", r.Kind)
+		}
+		return nil
+	}
+	switch r.Kind {
+	case RunStarted:
+		var d RunStartedData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		return d.check()
+	case RunFailed:
+		var d RunFailedData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		return firstError(CheckID("data.code", d.Code), CheckReason("data.reason", d.Reason), optionalID("data.failed_effect", d.FailedEffect))
+	case EffectFailed:
+		var d EffectFailedData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		return firstError(CheckID("data.code", d.Code), CheckReason("data.reason", d.Reason))
+	case RunCancelled, RunPaused, RunResumed, WaitWithdrawn:
+		var d ReasonData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		return CheckReason("data.reason", d.Reason)
+	case RunContinued:
+		var d RunContinuedData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		return CheckID("data.next_run", d.NextRun)
+	case EffectStarted, Note:
+		var d NameData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		return CheckID("data.name", d.Name)
+	case WaitRegistered:
+		var d WaitRegisteredData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		_, err := Wait{WaitID: WaitID{r.RunID, r.Effect}, Type: d.Type, Keys: d.Keys, From: d.From}.Check()
+		return err
+	case WaitAnswered:
+		var d WaitAnsweredData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		return firstError(CheckID("data.event_source", d.EventSource), CheckID("data.event_id", d.EventID))
+	}
+	return nil
+}
+
+func (d RunStartedData) check() error {
+	return firstError(CheckID("type", d.Type), CheckQueue(d.Queue), optionalID("previous_run", d.PreviousRun),
+		optionalID("parent", d.Parent), optionalID("code_version", d.CodeVersion))
+}
+
+func optionalID(field, s string) error {
+	if s == "" {
+		return nil
+	}
+	return CheckID(field, s)
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
