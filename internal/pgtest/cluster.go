@@ -40,7 +40,7 @@ type Cluster struct {
 // Start makes a cluster and answers when it takes connections. It takes a second or two, and a minute where PostgreSQL has to be installed first. ctx bounds
 // the start alone; [Cluster.Stop] ends what was started.
 func Start(ctx context.Context) (*Cluster, error) {
-	found, err := findOrInstall(ctx)
+	found, err := thisMachine().findOrInstall(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -11,35 +11,52 @@ import (
 	"syscall"
 )
 
-// Places that apt's packages make: the lock folder must exist before anything is installed.
 const (
-	dpkgFolder   = "/var/lib/dpkg"
 	aptUpdate    = "apt-get update"
 	aptInstall   = "apt-get install -y postgresql"
 	brewInstall  = "brew install postgresql@17"
 	whatIsNeeded = "PostgreSQL's server programs initdb and postgres (15 or newer)"
 )
 
-// findOrInstall answers the programs of this machine, installing them where that needs nobody's consent: as root with apt-get, or with Homebrew.
-// What the installers print goes to standard error, because a minute of silence looks like a hang.
-func findOrInstall(ctx context.Context) (programs, error) {
-	if found, ok := findPrograms(os.Getenv("PATH"), installationGlobs); ok {
+// machine is where programs are looked for and installed.
+type machine struct {
+	path  string   // PATH
+	globs []string // folders outside PATH
+	root  bool
+	lock  string // a folder that exists wherever apt does; taken while installing
+	out   io.Writer
+}
+
+// thisMachine tells on standard error what it installs, because a minute of silence looks like a hang.
+func thisMachine() machine {
+	return machine{
+		path:  os.Getenv("PATH"),
+		globs: installationGlobs,
+		root:  os.Geteuid() == 0,
+		lock:  "/var/lib/dpkg",
+		out:   os.Stderr,
+	}
+}
+
+// findOrInstall answers the programs, installing them where that needs nobody's consent: as root with apt-get, or with Homebrew.
+func (m machine) findOrInstall(ctx context.Context) (programs, error) {
+	if found, ok := findPrograms(m.path, m.globs); ok {
 		return found, nil
 	}
 	var err error
 	switch {
-	case os.Geteuid() == 0 && inPath("apt-get"):
-		err = installByApt(ctx, os.Stderr)
-	case os.Geteuid() != 0 && inPath("brew"):
-		err = installByBrew(ctx, os.Stderr)
+	case m.root && inPath("apt-get"):
+		err = m.installByApt(ctx)
+	case !m.root && inPath("brew"):
+		err = m.run(ctx, brewInstall)
 	default:
 		return programs{}, fmt.Errorf("%s are neither in PATH nor in %s; install them first: %s",
-			whatIsNeeded, strings.Join(installationGlobs, ", "), adviceFor(inPath))
+			whatIsNeeded, strings.Join(m.globs, ", "), adviceFor(inPath))
 	}
 	if err != nil {
-		return programs{}, err
+		return programs{}, fmt.Errorf("cannot install PostgreSQL: %w", err)
 	}
-	found, ok := findPrograms(os.Getenv("PATH"), installationGlobs)
+	found, ok := findPrograms(m.path, m.globs)
 	if !ok {
 		return programs{}, fmt.Errorf("%s are still missing after installing them; put their folder into PATH", whatIsNeeded)
 	}
@@ -66,41 +83,37 @@ func adviceFor(has func(program string) bool) string {
 
 // installByApt installs under a lock, since several test processes may find the programs missing at the same moment. Debian's package makes and starts a system
 // cluster on the way; one that was not there before is stopped again.
-func installByApt(ctx context.Context, out io.Writer) error {
-	lock, err := os.Open(dpkgFolder)
+func (m machine) installByApt(ctx context.Context) error {
+	lock, err := os.Open(m.lock)
 	if err != nil {
-		return fmt.Errorf("cannot lock %s to install PostgreSQL: %w", dpkgFolder, err)
+		return err
 	}
 	defer lock.Close()
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return fmt.Errorf("cannot lock %s to install PostgreSQL: %w", dpkgFolder, err)
+		return fmt.Errorf("locking %s: %w", m.lock, err)
 	}
-	if _, ok := findPrograms(os.Getenv("PATH"), installationGlobs); ok {
+	if _, ok := findPrograms(m.path, m.globs); ok {
 		return nil // another process installed them while this one waited
 	}
 	before := onlineSystemClusters(ctx)
 	for _, line := range []string{aptUpdate, aptInstall} {
-		if err := run(ctx, out, line); err != nil {
-			return fmt.Errorf("cannot install PostgreSQL: `%s`: %w", line, err)
+		if err := m.run(ctx, line); err != nil {
+			return err
 		}
 	}
-	return stopOthers(ctx, out, before, onlineSystemClusters(ctx))
+	return m.stopOthers(ctx, before, onlineSystemClusters(ctx))
 }
 
-func installByBrew(ctx context.Context, out io.Writer) error {
-	if err := run(ctx, out, brewInstall); err != nil {
-		return fmt.Errorf("cannot install PostgreSQL: `%s`: %w", brewInstall, err)
-	}
-	return nil
-}
-
-func run(ctx context.Context, out io.Writer, line string) error {
+func (m machine) run(ctx context.Context, line string) error {
 	words := strings.Fields(line)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	cmd.Stdout, cmd.Stderr = out, out
-	fmt.Fprintf(out, "pgtest: %s\n", line)
-	return cmd.Run()
+	cmd.Stdout, cmd.Stderr = m.out, m.out
+	fmt.Fprintf(m.out, "pgtest: %s\n", line)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("`%s`: %w", line, err)
+	}
+	return nil
 }
 
 // systemCluster is one of Debian's clusters, as pg_lsclusters names it.
@@ -125,7 +138,7 @@ func parseClusters(listing string) []systemCluster {
 	return online
 }
 
-func stopOthers(ctx context.Context, out io.Writer, before, after []systemCluster) error {
+func (m machine) stopOthers(ctx context.Context, before, after []systemCluster) error {
 	known := map[systemCluster]bool{}
 	for _, c := range before {
 		known[c] = true
@@ -135,8 +148,8 @@ func stopOthers(ctx context.Context, out io.Writer, before, after []systemCluste
 		if known[c] {
 			continue
 		}
-		if err := run(ctx, out, "pg_ctlcluster "+c.version+" "+c.name+" stop"); err != nil {
-			errs = append(errs, fmt.Errorf("cannot stop the system cluster %s/%s that the installation started: %w", c.version, c.name, err))
+		if err := m.run(ctx, "pg_ctlcluster "+c.version+" "+c.name+" stop"); err != nil {
+			errs = append(errs, fmt.Errorf("stopping the system cluster that the installation started: %w", err))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,9 +1,9 @@
 // Command pgtest runs a command with a throw-away PostgreSQL cluster beside it:
 //
-//	go run ./internal/pgtest/cmd/pgtest -- go test ./...
+//	go build -o bin/ ./internal/pgtest/cmd/pgtest && bin/pgtest -- go test ./...
 //
 // The command finds the cluster's administrator's URL in RDV_TEST_POSTGRES, so that all test packages share one cluster instead of starting one each. Its
-// exit code becomes this command's, SIGINT and SIGTERM are passed on to it, and the cluster is gone afterwards.
+// exit code becomes this command's, SIGINT and SIGTERM are passed on to it, and the cluster is gone afterwards. (Under go run, every failure is exit code 1.)
 package main
 
 import (
