@@ -360,4 +360,3 @@ type Repairer interface {
 	// cursor is opaque: "" looks at all.
 	TakeUnmet(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (page Taken[UnmetPair], next string, err error)
 }
-

@@ -1,0 +1,191 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+)
+
+// ErrStale says that a row moved on between the read and the write: undo and make the verb anew.
+var ErrStale = errors.New("backend: a row moved on since it was read")
+
+// ErrRetry says that the database gave up on the transaction for reasons of its own (deadlock, serialisation): make the verb anew.
+var ErrRetry = errors.New("backend: the transaction was given up by the database")
+
+// Backend is a storage engine.
+type Backend interface {
+	// Update runs fn in one write transaction and commits if fn answers nil; otherwise nothing is written and fn's error is answered.
+	// Errors of its own: ErrStale, ErrRetry, *rendezvous.Error with unavailable, commit_unknown or corrupt. verb is the name for spans and metrics.
+	Update(ctx context.Context, verb string, fn func(ctx context.Context, tx Tx) error) error
+	// View runs fn over one snapshot. It takes no lock and starts no write transaction (HI-38).
+	View(ctx context.Context, verb string, fn func(ctx context.Context, r Reader) error) error
+	Ping(ctx context.Context) error
+	Close() error
+	// Shards is N, fixed when the store was created (shards.md section 1).
+	Shards() int
+}
+
+// Reader reads sets of rows. Keys that name nothing are absent from the answer; answers of slices are in the order their comments say. A row that
+// does not decode is answered with Corrupt set where its type has that, else the read is ErrCorrupt with the row's key.
+// Rows answered may be changed by the caller; they are its own copies.
+type Reader interface {
+	// Now is the store's now, whole microseconds, the same throughout one transaction.
+	Now() time.Time
+
+	Workflows(ctx context.Context, keys []WorkflowKey) (map[WorkflowKey]*Workflow, error)
+	Runs(ctx context.Context, keys []RunKey) (map[RunKey]*Run, error)
+	// RunsOf answers a workflow's runs by first seq, those with first_seq > after.
+	RunsOf(ctx context.Context, key WorkflowKey, after int64, limit int) ([]*Run, error)
+	Batches(ctx context.Context, keys []BatchKey) (map[BatchKey]*Batch, error)
+	// Woken answers the marks of those workflows.
+	Woken(ctx context.Context, keys []WorkflowKey) (map[WorkflowKey]*Woken, error)
+
+	// History answers records of one workflow with seq in [from, to], ascending, at most limit, payload and data bytes at most maxBytes but at least
+	// one record. to 0 means no bound. Records of unknown kind or version are marked. A record that does not decode is ErrCorrupt with details tenant,
+	// workflow, seq (HI-8).
+	History(ctx context.Context, key WorkflowKey, from, to int64, limit int, maxBytes int) ([]rendezvous.Record, error)
+	// HistorySize is the number of records and of their bytes.
+	HistorySize(ctx context.Context, key WorkflowKey) (records int64, bytes int64, err error)
+	// Effects answers, for each effect key, the records that open and close it, of all attempts, ascending by seq, without payloads. By index; no
+	// history is read.
+	Effects(ctx context.Context, keys []WaitKey) (map[WaitKey][]rendezvous.Record, error)
+
+	EventsByKey(ctx context.Context, keys []EventKey, payload bool) (map[EventKey]*Event, error)
+	EventsByNumber(ctx context.Context, numbers []int64, payload bool) (map[int64]*Event, error)
+	// LiveEvents answers per lookup the live events under that key, ascending by number, without payload: the match index.
+	LiveEvents(ctx context.Context, lookups []Lookup) ([][]*Event, error)
+	// KeptCount is the number of live events targeted at a run.
+	KeptCount(ctx context.Context, key RunKey) (int, error)
+	// KeptEvents answers the live events targeted at those runs, by (tenant, run, number), without payload.
+	KeptEvents(ctx context.Context, keys []RunKey) ([]*Event, error)
+
+	Waits(ctx context.Context, keys []WaitKey) (map[WaitKey]*Wait, error)
+	// WaitsOf answers all waits of those runs by (tenant, run, number).
+	WaitsOf(ctx context.Context, keys []RunKey) ([]*Wait, error)
+	// ParkedOf is the number of parked, not quarantined waits per run: mail.
+	ParkedOf(ctx context.Context, keys []RunKey) (map[RunKey]int, error)
+	// OpenWaits answers per lookup the open waits under that key, ascending by number: the match index.
+	OpenWaits(ctx context.Context, lookups []Lookup) ([][]*Wait, error)
+
+	// ListWaits pages a tenant's waits with number > after that pass the filter, ascending.
+	ListWaits(ctx context.Context, tenant string, f WaitFilter, after int64, limit int) ([]*Wait, error)
+	// ListParked pages a tenant's parked waits: not quarantined by (next_attempt_at, number), then quarantined ones in the same order.
+	ListParked(ctx context.Context, tenant string, f WaitFilter, after ParkedPosition, limit int) ([]*Wait, error)
+	// ListQuarantined pages by (quarantined_at, number).
+	ListQuarantined(ctx context.Context, tenant string, after ParkedPosition, limit int) ([]*Wait, error)
+	// ListWorkflows pages by (started_at descending, workflow id ascending).
+	ListWorkflows(ctx context.Context, tenant string, f WorkflowFilter, after WorkflowPosition, limit int) ([]*Workflow, error)
+	CountWorkflows(ctx context.Context, tenant string, f WorkflowFilter, most int) (int, error)
+	// Abandoned pages owners whose lease expired at or before now, by (expires_at, tenant, workflow id).
+	Abandoned(ctx context.Context, after AbandonedPosition, limit int) ([]*Workflow, error)
+	Depths(ctx context.Context, most int) (Depths, error)
+}
+
+// Tx reads and changes rows in one transaction.
+type Tx interface {
+	Reader
+	// LockWorkflows locks those rows in key order until the end and answers them as they are under the lock. It is called once in a transaction, after
+	// unlocked reads and before reads that the lock is to protect.
+	LockWorkflows(ctx context.Context, keys []WorkflowKey) (map[WorkflowKey]*Workflow, error)
+	// NewNumbers draws n rising numbers for events and n for waits: order only, never given twice, gaps are normal.
+	NewEventNumbers(ctx context.Context, n int) ([]int64, error)
+	NewWaitNumbers(ctx context.Context, n int) ([]int64, error)
+	// NewTakes draws n rising take tokens.
+	NewTakes(ctx context.Context, n int) ([]int64, error)
+
+	// DueParked answers parked waits due at now, not quarantined, without a running take, whose runs are unsealed and under no live lease, by
+	// (next_attempt_at, number), fair by tenant (S3); rows locked by others are skipped. more says that more was due.
+	DueParked(ctx context.Context, limit int) (rows []*Wait, more bool, err error)
+	// DueWoken answers woken marks with next_notice_at ≤ now of unsealed, free, not paused runs, by (next_notice_at, tenant, workflow id), fair by
+	// tenant, skipping locked rows.
+	DueWoken(ctx context.Context, limit int) (rows []*Woken, more bool, err error)
+	// UnmetEvents answers live, unexpired events with number > after without a running take (take_until > now) whose live_since is ≤ before and that share a
+	// match key and type with an open wait whose OpenSince is ≤ before, by number, fair by tenant, skipping locked rows. A targeted event counts when
+	// its run has such an open wait of its type.
+	UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) (rows []*Event, more bool, err error)
+
+	// Apply makes all changes or none, in one round trip. It is the last thing a verb does in its transaction, called at most once.
+	Apply(ctx context.Context, c *Changes) error
+}
+
+// Lookup asks the match index of one tenant, type and key for rows with number > After, at most Limit.
+type Lookup struct {
+	Tenant, Type string
+	Key          rendezvous.Key
+	After        int64
+	Limit        int
+}
+
+// WaitFilter chooses waits; zero parts mean any.
+type WaitFilter struct {
+	RunID, Type string
+	Key         *rendezvous.Key
+	State       rendezvous.WaitState
+}
+
+// WorkflowFilter chooses workflows; empty parts mean any.
+type WorkflowFilter struct {
+	Types    []string
+	Statuses []rendezvous.Status
+	Queues   []string
+	Prefix   string
+}
+
+// ParkedPosition is the last row of a page of parked waits. The zero value is before all.
+type ParkedPosition struct {
+	Set         bool
+	Quarantined bool
+	At          time.Time
+	Number      int64
+}
+
+// WorkflowPosition is the last row of a page of workflows.
+type WorkflowPosition struct {
+	Set       bool
+	StartedAt time.Time
+	ID        string
+}
+
+// AbandonedPosition is the last row of a page of abandoned runs.
+type AbandonedPosition struct {
+	Set     bool
+	Expires time.Time
+	Key     WorkflowKey
+}
+
+// Depths counts live rows, each up to the asked maximum.
+type Depths struct {
+	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken int
+	OldestLiveEvent, OldestParked, OldestWoken                  time.Time
+}
+
+// Changes is everything one verb changes. Parts are applied so that a record copying an event's payload comes before that payload is shed.
+type Changes struct {
+	NewWorkflows []*Workflow
+	NewRuns      []*Run
+	NewEvents    []*Event // Number drawn before
+	NewWaits     []*Wait  // Number drawn before
+	NewBatches   []*Batch
+	Records      []*Record // a seq, or an effect's opening or closing, that is there already is ErrStale: somebody else wrote it meanwhile
+
+	Workflows []*Workflow // locked by this transaction
+	Runs      []*Run
+	Events    []*Event // by Number and Version
+	Waits     []*Wait  // by Number and Version
+
+	GoneWaits []*Wait // by Number and Version
+	// Woken marks are inserted; where one stands, its Since and Notices stay, the earlier NextNoticeAt wins, and the rest is replaced. A mark with
+	// Anew replaces all but Since.
+	Woken   []*Woken
+	Unwoken []WorkflowKey
+	// MarkedWoken are moved notices: NextNoticeAt and Notices of marks handed out by DueWoken.
+	MarkedWoken []*Woken
+}
+
+// Empty reports whether there is nothing to change.
+func (c *Changes) Empty() bool {
+	return len(c.NewWorkflows)+len(c.NewRuns)+len(c.NewEvents)+len(c.NewWaits)+len(c.NewBatches)+len(c.Records)+len(c.Workflows)+len(c.Runs)+
+		len(c.Events)+len(c.Waits)+len(c.GoneWaits)+len(c.Woken)+len(c.Unwoken)+len(c.MarkedWoken) == 0
+}

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// Engine keeps the store contract on any backend.
+type Engine struct {
+	backend  backend.Backend
+	clock    clock.Clock
+	maxEvent int
+}
+
+// Options are the engine's settings; the zero value is good.
+type Options struct {
+	Clock    clock.Clock // for pauses between retries; the store's now is the backend's. Default clock.System
+	MaxEvent int         // an event's payload in bytes, at most rendezvous.MaxPayload, which is the default
+}
+
+var _ store.Store = (*Engine)(nil)
+
+// New makes a store of a backend. An event limit above the record limit is refused: an accepted event could not be journaled.
+func New(b backend.Backend, o Options) (*Engine, error) {
+	if o.Clock == nil {
+		o.Clock = clock.System
+	}
+	if o.MaxEvent == 0 {
+		o.MaxEvent = rendezvous.MaxPayload
+	}
+	if o.MaxEvent < 0 || o.MaxEvent > rendezvous.MaxPayload {
+		return nil, rendezvous.OverLimit("max_event", rendezvous.MaxPayload, o.MaxEvent)
+	}
+	return &Engine{backend: b, clock: o.Clock, maxEvent: o.MaxEvent}, nil
+}
+
+// Tenant implements [store.Store].
+func (e *Engine) Tenant(name string) (store.Tenant, error) {
+	if err := rendezvous.CheckTenant(name); err != nil {
+		return nil, err
+	}
+	return &tenant{Engine: e, name: name}, nil
+}
+
+// Ping implements [store.Store].
+func (e *Engine) Ping(ctx context.Context) error { return e.backend.Ping(ctx) }
+
+// Close implements [store.Store].
+func (e *Engine) Close() error { return e.backend.Close() }
+
+// tenant is the handle of one tenant.
+type tenant struct {
+	*Engine
+	name string
+}
+
+// Name implements [store.Tenant].
+func (t *tenant) Name() string { return t.name }
+
+// maxTries bounds how often a verb is made anew. Every stale try means that somebody else's commit went through, so the plane as a whole moves on.
+const maxTries = 24
+
+// update runs one write verb: fn plans in u and the changes it leaves are applied and committed. It is made anew while rows move on under it (R7).
+// fn must not keep anything across calls: it starts over each time. What is to be noticed after the commit is answered.
+func (e *Engine) update(ctx context.Context, verb string, at time.Time, fn func(ctx context.Context, u *unit) error) (store.Notices, error) {
+	var err error
+	for try := range maxTries {
+		if try > 0 {
+			if cause := clock.Sleep(ctx, e.clock, backoff(try)); cause != nil {
+				return store.Notices{}, unavailable("%s was interrupted", verb).Because(cause)
+			}
+		}
+		var u *unit
+		err = e.backend.Update(ctx, verb, func(ctx context.Context, tx backend.Tx) error {
+			u = newUnit(e, tx, at)
+			if err := fn(ctx, u); err != nil {
+				return err
+			}
+			return u.apply(ctx)
+		})
+		if !errors.Is(err, backend.ErrStale) && !errors.Is(err, backend.ErrRetry) {
+			if err != nil {
+				return store.Notices{}, err
+			}
+			return u.notices, nil
+		}
+	}
+	return store.Notices{}, unavailable("%s: rows kept moving under it; try again", verb).Because(err)
+}
+
+// view runs one read over a snapshot.
+func (e *Engine) view(ctx context.Context, verb string, fn func(ctx context.Context, r backend.Reader) error) error {
+	return e.backend.View(ctx, verb, fn)
+}
+
+// backoff is a jittered pause, 1 ms doubling to 64 ms: rows held by others free up in about the time of a commit.
+func backoff(try int) time.Duration {
+	most := time.Millisecond << min(try-1, 6)
+	return most/2 + rand.N(most)
+}
+
+func unavailable(format string, args ...any) *rendezvous.Error {
+	return rendezvous.Errorf(rendezvous.CodeUnavailable, format, args...)
+}
