@@ -1,0 +1,200 @@
+package messaging
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	rendezvous "github.com/rendezvous-events/rendezvous"
+)
+
+// startWait bounds how long the embedded server may take to open its stores.
+const startWait = time.Minute
+
+// Embedded is a whole NATS server with JetStream inside the process: development, tests, the edge. Streams live in StoreDir and survive
+// restarts; with synchronous storage (the default) what it acknowledged survives kill -9. Safe for concurrent use.
+type Embedded struct {
+	cfg EmbeddedConfig
+	log *slog.Logger
+
+	mu     sync.Mutex
+	server *server.Server // nil while down
+}
+
+// StartEmbedded opens the store and starts the server. A directory that cannot be used or a port that is taken is an error here.
+func StartEmbedded(cfg Config, log *slog.Logger) (*Embedded, error) {
+	if err := cfg.Embedded.validate(cfg); err != nil {
+		return nil, err
+	}
+	e := &Embedded{cfg: cfg.Embedded, log: log}
+	return e, e.Start()
+}
+
+// Start starts the server again after Shutdown; nothing when it runs. Clients that were connected in the process reconnect by themselves.
+func (e *Embedded) Start() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.server != nil {
+		return nil
+	}
+	if err := os.MkdirAll(e.cfg.StoreDir, 0o700); err != nil {
+		return rendezvous.InvalidField("nats.store_dir", "cannot be created; name a directory this user may write").Because(err)
+	}
+	s, err := e.newServer()
+	if err != nil {
+		return err
+	}
+	e.server = s
+	return nil
+}
+
+func (e *Embedded) newServer() (*server.Server, error) {
+	opts, err := e.options()
+	if err != nil {
+		return nil, err
+	}
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return nil, rendezvous.InvalidField("nats", "the embedded server refuses its options").Because(err)
+	}
+	bridge := &logBridge{log: e.log}
+	s.SetLoggerV2(bridge, false, false, false)
+	s.Start()
+	if s.ReadyForConnections(startWait) && s.JetStreamEnabled() {
+		return s, nil
+	}
+	s.Shutdown()
+	s.WaitForShutdown()
+	return nil, rendezvous.Errorf(rendezvous.CodeUnavailable,
+		"the embedded NATS server did not start; see that nats.store_dir is writable and nats.listen is free").
+		Because(fmt.Errorf("server: %s", bridge.lastFatal()))
+}
+
+func (e *Embedded) options() (*server.Options, error) {
+	host, port, err := e.cfg.hostPort()
+	if err != nil {
+		return nil, err
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	return &server.Options{
+		ServerName:             "rendezvous",
+		Host:                   host,
+		Port:                   port,
+		DontListen:             e.cfg.Listen == "",
+		NoSigs:                 true, // signals are the process's
+		NoLog:                  false,
+		JetStream:              true,
+		StoreDir:               e.cfg.StoreDir,
+		SyncAlways:             !e.cfg.NoSync,
+		JetStreamMaxStore:      e.cfg.MaxStore,
+		JetStreamMaxMemory:     64 << 20,
+		MaxPayload:             EmbeddedMaxPayload,
+		DisableShortFirstPing:  true,
+		DisableJetStreamBanner: true,
+	}, nil
+}
+
+// InProcessConn makes a connection without a socket. It fails while the server is down: nats.go then tries again.
+func (e *Embedded) InProcessConn() (net.Conn, error) {
+	s := e.running()
+	if s == nil {
+		return nil, rendezvous.Errorf(rendezvous.CodeUnavailable, "the embedded NATS server is down")
+	}
+	return s.InProcessConn()
+}
+
+// URL is where other processes on this machine connect; empty without a listener or while down.
+func (e *Embedded) URL() string {
+	s := e.running()
+	if s == nil || e.cfg.Listen == "" {
+		return ""
+	}
+	return s.ClientURL()
+}
+
+// Health is nil when every stream and consumer works. A full disk shows here first: publishers see only timeouts.
+func (e *Embedded) Health() error {
+	s := e.running()
+	if s == nil {
+		return rendezvous.Errorf(rendezvous.CodeUnavailable, "the embedded NATS server is down")
+	}
+	h := s.Healthz(&server.HealthzOptions{})
+	if h.StatusCode != 0 && h.StatusCode != 200 {
+		return rendezvous.Errorf(rendezvous.CodeUnavailable, "the embedded NATS server is not well: %s", h.Error)
+	}
+	return nil
+}
+
+// Shutdown stops the server and returns when it is down, or when ctx is done. Drain consumers and connections first ([Conn.Drain]): the
+// server drains nobody without a listener. Idempotent.
+func (e *Embedded) Shutdown(ctx context.Context) error {
+	e.mu.Lock()
+	s := e.server
+	e.server = nil
+	e.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	down := make(chan struct{})
+	go func() {
+		defer close(down)
+		s.Shutdown()
+		s.WaitForShutdown()
+	}()
+	select {
+	case <-down:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (e *Embedded) running() *server.Server {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.server
+}
+
+// logBridge hands the server's log to slog and remembers the last fatal line, which says why a start failed.
+type logBridge struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	fatal string
+}
+
+func (b *logBridge) Noticef(format string, v ...any) { b.write(slog.LevelDebug, format, v) }
+func (b *logBridge) Warnf(format string, v ...any)   { b.write(slog.LevelWarn, format, v) }
+func (b *logBridge) Errorf(format string, v ...any)  { b.write(slog.LevelError, format, v) }
+func (b *logBridge) Debugf(format string, v ...any)  { b.write(slog.LevelDebug, format, v) }
+func (b *logBridge) Tracef(string, ...any)           {} // traces hold payloads
+
+func (b *logBridge) Fatalf(format string, v ...any) {
+	b.mu.Lock()
+	b.fatal = fmt.Sprintf(format, v...)
+	b.mu.Unlock()
+	b.write(slog.LevelError, format, v)
+}
+
+func (b *logBridge) lastFatal() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fatal == "" {
+		return "not ready in time"
+	}
+	return b.fatal
+}
+
+func (b *logBridge) write(level slog.Level, format string, v []any) {
+	if b.log.Enabled(context.Background(), level) {
+		b.log.Log(context.Background(), level, fmt.Sprintf(format, v...), "component", "nats-server")
+	}
+}

@@ -1,0 +1,58 @@
+package messaging
+
+import (
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	rendezvous "github.com/rendezvous-events/rendezvous"
+)
+
+// Msg is one received message.
+type Msg struct {
+	Subject string
+	// Tenant is the subject's second token; empty where it is not a tenant (MATCH).
+	Tenant string
+	Header nats.Header
+	Data   []byte
+	// Stream and Sequence are the message's place in its stream; Stored is when the broker took it.
+	Stream   string
+	Sequence uint64
+	Stored   time.Time
+	// Delivered counts deliveries, from 1. Pending is how many more wait behind it for this consumer.
+	Delivered uint64
+	Pending   uint64
+
+	reply string // where its acknowledgement goes
+}
+
+// Trace is the trace context the message carries.
+func (m Msg) Trace() rendezvous.Trace { return TraceOf(m.Header) }
+
+func (m Msg) size() int { return len(m.Data) + len(m.Subject) + headerSize(m.Header) }
+
+func headerSize(h nats.Header) int {
+	n := 0
+	for k, vs := range h {
+		for _, v := range vs {
+			n += len(k) + len(v) + 4
+		}
+	}
+	return n
+}
+
+// received reads what JetStream says about a message; false for what is not one (statuses have no acknowledgement subject).
+func received(n Names, m *nats.Msg) (Msg, string, bool) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return Msg{}, "", false
+	}
+	msg := Msg{
+		Subject: m.Subject, Header: m.Header, Data: m.Data, Stream: meta.Stream, Sequence: meta.Sequence.Stream,
+		Stored: meta.Timestamp.UTC(), Delivered: meta.NumDelivered, Pending: meta.NumPending, reply: m.Reply,
+	}
+	if tenant, err := n.TenantOf(m.Subject); err == nil {
+		msg.Tenant = tenant
+	}
+	return msg, meta.Consumer, true
+}

@@ -1,0 +1,209 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	rendezvous "github.com/rendezvous-events/rendezvous"
+)
+
+const (
+	dedupWindow    = 2 * time.Minute
+	resumeMaxAge   = time.Hour
+	rejectedMaxAge = 30 * 24 * time.Hour
+	advisoryMaxAge = 7 * 24 * time.Hour
+
+	// maxDeliver is only a net: our own limits are in the store, and trouble with the infrastructure counts against nobody. At the longest
+	// delay between tries it is a month.
+	maxDeliver    = 100_000
+	inboxInFlight = 8192
+	matchInFlight = 4096
+
+	// rejectedExtra is what REJECTED adds to an INBOX message (reason, detail, id), so INBOX takes that much less than the server does.
+	rejectedExtra = 4 << 10
+)
+
+// provisioner creates what is missing. It only ever creates: a stream or durable that exists stays as its operator or an older version
+// made it, since widening a consumer's filter brings no older messages.
+type provisioner struct {
+	js         jetstream.JetStream
+	cfg        Config
+	names      Names
+	log        *slog.Logger
+	maxPayload func() int64
+}
+
+func (p *provisioner) run(ctx context.Context) error {
+	if p.maxPayload() == 0 {
+		return rendezvous.Errorf(rendezvous.CodeUnavailable, "no NATS server answered yet; it is tried again")
+	}
+	for _, s := range p.streams() {
+		if err := p.ensureStream(ctx, s); err != nil {
+			return err
+		}
+	}
+	for _, d := range p.durables() {
+		if err := ensureConsumer(ctx, p.js, p.log, d.stream, d.config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streams are the table of messaging.md section 2, as far as it is built.
+func (p *provisioner) streams() []jetstream.StreamConfig {
+	n := p.names
+	streams := []jetstream.StreamConfig{
+		{
+			Name: n.Inbox(), Subjects: []string{n.InboxSubject("*", ">")}, Retention: jetstream.WorkQueuePolicy,
+			Discard: jetstream.DiscardNew, MaxBytes: p.cfg.InboxMaxBytes, MaxMsgSize: p.inboxMaxMessage(),
+			Description: "events from producers; acknowledged after the commit and its notices",
+		},
+		{
+			Name: n.Match(), Subjects: p.matchSubjects(), Retention: jetstream.WorkQueuePolicy,
+			Discard: jetstream.DiscardNew, MaxBytes: p.cfg.MatchMaxBytes, Duplicates: dedupWindow,
+			Description: "notices: an event or wait to offer",
+		},
+		{
+			Name: n.Resume(), Subjects: []string{n.ResumeSubject("*", "*")}, Retention: jetstream.LimitsPolicy, MaxAge: resumeMaxAge,
+			Description: "notices: a run nobody drives has news",
+		},
+		{
+			Name: n.Rejected(), Subjects: []string{n.RejectedSubject("*")}, Retention: jetstream.LimitsPolicy, MaxAge: rejectedMaxAge,
+			Description: "what never became an event, as it came, with the reason",
+		},
+		{
+			Name: n.Advisory(), Subjects: advisorySubjects(), Retention: jetstream.LimitsPolicy, MaxAge: advisoryMaxAge,
+			Description: "messages given up by their consumer",
+		},
+	}
+	for i := range streams {
+		streams[i].Storage = jetstream.FileStorage
+		streams[i].Replicas = p.cfg.Replicas
+		// Batches are for the embedded server, where every write is synced (section 6).
+		streams[i].AllowAtomicPublish = p.cfg.IsEmbedded() && (streams[i].Name == n.Match() || streams[i].Name == n.Resume())
+	}
+	return streams
+}
+
+func (p *provisioner) matchSubjects() []string {
+	subjects := make([]string, Partitions)
+	for i := range subjects {
+		subjects[i] = p.names.MatchSubject(i)
+	}
+	return subjects
+}
+
+func advisorySubjects() []string {
+	return []string{"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>"}
+}
+
+// inboxMaxMessage lets an event of the limit pass in every encoding the server can carry (base64 grows it by a third, a batch holds several).
+func (p *provisioner) inboxMaxMessage() int32 {
+	return int32(min(int64(2*p.cfg.EventLimit+Headroom), p.maxPayload()-rejectedExtra))
+}
+
+type durable struct {
+	stream string
+	config jetstream.ConsumerConfig
+}
+
+func (p *provisioner) durables() []durable {
+	inbox := durableConfig(p.names.InboxDurable(), p.names.InboxSubject("*", ">"), p.cfg.AckWait, inboxInFlight)
+	durables := []durable{{p.names.Inbox(), inbox}}
+	for i := range Partitions {
+		c := durableConfig(p.names.MatchDurable(i), p.names.MatchSubject(i), p.cfg.AckWait, matchInFlight)
+		durables = append(durables, durable{p.names.Match(), c})
+	}
+	return durables
+}
+
+// durableConfig: explicit acknowledgement, no BackOff (it falsifies delayed NAKs), no InactiveThreshold.
+func durableConfig(name, filter string, ackWait time.Duration, inFlight int) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable:       name,
+		FilterSubject: filter,
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		DeliverPolicy: jetstream.DeliverAllPolicy,
+		AckWait:       ackWait,
+		MaxDeliver:    maxDeliver,
+		MaxAckPending: inFlight,
+	}
+}
+
+func (p *provisioner) ensureStream(ctx context.Context, want jetstream.StreamConfig) error {
+	have, err := p.js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		_, err = p.js.CreateStream(ctx, want)
+		if err == nil {
+			p.log.Info("stream created", "stream", want.Name)
+			return nil
+		}
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			return nil // another worker was faster
+		}
+	}
+	if err != nil {
+		return provisionError("stream", want.Name, err)
+	}
+	if got := have.CachedInfo().Config.Subjects; !sameSet(got, want.Subjects) {
+		p.log.Warn("stream has other subjects than this version would give it; left as it is", "stream", want.Name, "subjects", got)
+	}
+	return nil
+}
+
+// ensureConsumer creates a durable that is missing.
+func ensureConsumer(ctx context.Context, js jetstream.JetStream, log *slog.Logger, stream string, want jetstream.ConsumerConfig) error {
+	have, err := js.Consumer(ctx, stream, want.Durable)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		_, err = js.CreateConsumer(ctx, stream, want)
+		if err == nil {
+			log.Info("consumer created", "stream", stream, "consumer", want.Durable)
+			return nil
+		}
+		if errors.Is(err, jetstream.ErrConsumerExists) {
+			return nil
+		}
+	}
+	if err != nil {
+		return provisionError("consumer", stream+"/"+want.Durable, err)
+	}
+	if got := have.CachedInfo().Config.FilterSubject; got != want.FilterSubject {
+		log.Warn("consumer has another filter than this version would give it; left as it is", "consumer", want.Durable, "filter", got)
+	}
+	return nil
+}
+
+// subjectsOverlap is JetStream's code for a stream that already takes one of the subjects.
+const subjectsOverlap = 10065
+
+func provisionError(what, name string, err error) error {
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == subjectsOverlap {
+		return rendezvous.Errorf(rendezvous.CodeConflict,
+			"%s %s: another stream of this NATS account takes these subjects; give each plane an account of its own", what, name).Because(err)
+	}
+	return rendezvous.Errorf(rendezvous.CodeUnavailable, "%s %s cannot be created now; it is tried again", what, name).
+		Because(fmt.Errorf("provision: %w", err))
+}
+
+func sameSet(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	in := make(map[string]bool, len(a))
+	for _, s := range a {
+		in[s] = true
+	}
+	for _, s := range b {
+		if !in[s] {
+			return false
+		}
+	}
+	return true
+}
