@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"time"
+	"unicode/utf8"
 )
 
 // Record is one entry of a history (history.md section 2). Tenant and workflow are the history's.
@@ -107,6 +108,9 @@ func DecodeData(r Record, v any) error {
 // CanonicalJSON is raw with sorted members, without blanks, numbers verbatim. Two members of one name, a second value and anything that is not JSON
 // are refused.
 func CanonicalJSON(raw []byte) (json.RawMessage, error) {
+	if !utf8.Valid(raw) {
+		return nil, errors.New("not valid UTF-8")
+	}
 	if err := uniqueMembers(raw); err != nil {
 		return nil, err
 	}

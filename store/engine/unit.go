@@ -92,7 +92,9 @@ func (u *unit) lockRun(ctx context.Context, tenant, runID string) (*flow, *backe
 }
 
 // leased reports whether a live lease is on the workflow: only the store's now decides (I16).
-func leased(w *backend.Workflow, now time.Time) bool { return w.LeaseOwner != "" && w.LeaseExpires.After(now) }
+func leased(w *backend.Workflow, now time.Time) bool {
+	return w.LeaseOwner != "" && w.LeaseExpires.After(now)
+}
 
 // checkLease is check 5 of runs.md section 2: no epoch on a live lease is lease_held, an epoch that is not good is fenced. epoch 0 is none.
 func (u *unit) checkLease(f *flow, epoch int64) error {
@@ -261,7 +263,9 @@ func unclaim(e *backend.Event) {
 }
 
 // settleOffer ends the event's offer take and forgets its failures.
-func settleOffer(e *backend.Event) { e.OfferFailures, e.TakeUntil, e.TakeOpen, e.Takes = 0, time.Time{}, false, 0 }
+func settleOffer(e *backend.Event) {
+	e.OfferFailures, e.TakeUntil, e.TakeOpen, e.Takes = 0, time.Time{}, false, 0
+}
 
 // resumeRetry is when a RESUME notice is repeated for the first time.
 const resumeRetry = 10 * time.Second
