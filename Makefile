@@ -1,0 +1,97 @@
+# What one does here most. `make` alone, or `make help`, lists it. Every target works in a fresh clone; what a target needs beyond Go it says or installs.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+
+# Linters, pinned. They are fetched by the first `make lint`, never by `make run`, and stay out of go.mod, which lists what the product is made of.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+
+# Rounds of every race that a test repeats, more of them to look harder: make test RDV_ROUNDS=1000
+export RDV_ROUNDS ?= 100
+
+# Further flags of go test: make test TESTFLAGS='-count=1 -run EV12' PACKAGES=./store/...
+TESTFLAGS ?=
+PACKAGES ?= ./...
+
+# Flags of the program that a target runs: make run ARGS='--store postgres://...'
+ARGS ?=
+
+FUZZTIME ?= 1m
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: bin/rendezvous ## build and serve: every role in one process, embedded NATS, nothing else needed (ARGS= for its flags)
+	bin/rendezvous up $(ARGS)
+
+.PHONY: demo
+demo: bin/rendezvous ## build and watch events meet waits, both ways round; ends by itself
+	bin/rendezvous demo $(ARGS)
+
+.PHONY: build
+build: ## build every program into bin/
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
+
+# Always handed to go build, which knows better than make what is up to date.
+.PHONY: bin/rendezvous
+bin/rendezvous:
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/rendezvous
+
+.PHONY: test
+test: c-compiler ## run all tests with the race detector, on a PostgreSQL of their own; a skip is a failure
+	@set -o pipefail; CGO_ENABLED=1 go run ./internal/pgtest/cmd/pgtest -- \
+		go test -json -race -timeout 15m $(TESTFLAGS) $(PACKAGES) | go run ./internal/testsum -skips .ci/skips
+
+.PHONY: c-compiler
+c-compiler:
+	@command -v $$(go env CC | cut -d ' ' -f 1) >/dev/null || { \
+		echo "make test uses Go's race detector, which needs a C compiler, and $$(go env CC) is not there. Install one:" >&2; \
+		echo "  Debian, Ubuntu: sudo apt-get install -y gcc libc6-dev    Fedora: sudo dnf install -y gcc    macOS: xcode-select --install" >&2; \
+		exit 1; }
+
+.PHONY: rules
+rules: ## show which test cites which rule of docs/spec, and which rule none does (ARGS=-without for those alone)
+	@go run ./internal/rules $(ARGS)
+
+.PHONY: lint
+lint: ## check form, vet, staticcheck, and this repository's own rules (clock, arrows between packages, file size, names)
+	@unformatted=$$(go run $(GOFUMPT) -l .); \
+	if [ -n "$$unformatted" ]; then printf 'gofumpt would change (make format does it):\n%s\n' "$$unformatted"; exit 1; fi
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	go test ./internal/lint
+
+.PHONY: format
+format: ## write every Go file in the form that lint wants
+	go run $(GOFUMPT) -w .
+
+.PHONY: soak
+soak: ## kill ingest, delivery-worker, broker and PostgreSQL at random under load for 200 rounds, then check that nothing was lost
+	go run ./internal/soak -rounds 200 $(ARGS)
+
+.PHONY: soak-short
+soak-short: ## the same for two minutes
+	go run ./internal/soak -duration 2m $(ARGS)
+
+.PHONY: bench
+bench: ## measure the whole pipeline on this machine
+	go run ./bench $(ARGS)
+
+.PHONY: bench-short
+bench-short: ## the same with a tenth of the events
+	go run ./bench -short $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for a minute (FUZZTIME=10m for longer)
+	.ci/fuzz $(FUZZTIME)
+
+.PHONY: fuzz-short
+fuzz-short: ## the same for five seconds each
+	.ci/fuzz 5s
+
+.PHONY: clean
+clean: ## remove what make built; data of `make run` stays
+	rm -rf bin
