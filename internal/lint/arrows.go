@@ -1,0 +1,125 @@
+package lint
+
+import (
+	"slices"
+	"strings"
+)
+
+// layer is a folder of packages and what they may import of this module, beside each other.
+type layer struct {
+	folder string
+	deep   bool // the folders below belong to it too
+	may    []string
+	// every lets the layer import anything but test support.
+	every bool
+	// support lets it import that as well, and keeps everybody else from importing the layer.
+	support bool
+}
+
+// Sets of targets. A target ending in /... means the folders below as well.
+var (
+	domain = []string{".", "clock"}
+	worker = []string{".", "clock", "cloudevents", "store", "messaging", "telemetry", "internal/..."}
+	stored = []string{".", "clock", "store", "store/backend/...", "store/engine/..."}
+)
+
+// layers is design section 4: arrows go down only, from cmd over workers and api to store and messaging, and to the domain. A concrete store is chosen in one
+// place, store/open. The first layer that holds a package's folder is its layer.
+var layers = []layer{
+	{folder: "."},
+	{folder: "clock", deep: true},
+	{folder: "cloudevents", deep: true, may: domain},
+	{folder: "telemetry", deep: true, may: domain},
+	{folder: "store", may: domain},
+	{folder: "store/storetest", deep: true, may: stored, support: true},
+	{folder: "store/open", deep: true, may: append([]string{"store/memory", "store/postgres", "store/sqlite"}, stored...)},
+	{folder: "store/memory", deep: true, may: stored},
+	{folder: "store/postgres", deep: true, may: stored},
+	{folder: "store/sqlite", deep: true, may: stored},
+	{folder: "store", deep: true, may: stored},
+	{folder: "messaging", deep: true, may: append([]string{"cloudevents", "telemetry"}, domain...)},
+	{folder: "ingest", deep: true, may: worker},
+	{folder: "delivery", deep: true, may: worker},
+	{folder: "push", deep: true, may: worker},
+	{folder: "timer", deep: true, may: worker},
+	{folder: "sweep", deep: true, may: worker},
+	{folder: "api", deep: true, may: worker},
+	{folder: "client", deep: true, may: append([]string{"cloudevents", "messaging", "telemetry"}, domain...)},
+	{folder: "cmd", deep: true, every: true},
+	{folder: "bench", deep: true, every: true, support: true},
+	{folder: "examples", deep: true, every: true, support: true},
+	{folder: "internal/lint", deep: true, support: true},
+	{folder: "internal/pgtest", deep: true, every: true, support: true},
+	{folder: "internal/rules", deep: true, support: true},
+	{folder: "internal/soak", deep: true, every: true, support: true},
+	{folder: "internal/testsum", deep: true, support: true},
+	{folder: "internal", deep: true, may: worker},
+}
+
+// performing are standard packages that reach the world outside. The domain has none of it, so that it can be tested and reasoned about alone.
+var performing = []string{"os", "net", "net/http", "database/sql", "syscall", "io/fs", "log", "os/exec", "os/signal"}
+
+// checkArrows judges what a package imports. Tests are free: they put together what production keeps apart.
+func checkArrows(module string, f File) []Finding {
+	if f.Test() {
+		return nil
+	}
+	var found []Finding
+	own := layerOf(f.Dir())
+	if own == nil {
+		return []Finding{f.finding(f.Syntax.Package, "package folder %s has no place among the layers: give it one in internal/lint/arrows.go", f.Dir())}
+	}
+	for _, imported := range f.Syntax.Imports {
+		target := importPath(imported)
+		if f.Dir() == "." && !allowedInDomain(module, target) {
+			found = append(found, f.finding(imported.Pos(), "the domain package imports %s: it uses the standard library only, and does no I/O", target))
+			continue
+		}
+		dir, ok := folderOf(module, target)
+		if ok && !own.reaches(dir) {
+			found = append(found, f.finding(imported.Pos(), "%s may not import %s: arrows go down only (internal/lint/arrows.go)", f.Dir(), dir))
+		}
+	}
+	return found
+}
+
+func allowedInDomain(module, target string) bool {
+	_, ours := folderOf(module, target)
+	first, _, _ := strings.Cut(target, "/")
+	return !ours && !strings.Contains(first, ".") && !slices.Contains(performing, target)
+}
+
+func layerOf(dir string) *layer {
+	for i, l := range layers {
+		if dir == l.folder || l.deep && within(dir, l.folder) {
+			return &layers[i]
+		}
+	}
+	return nil
+}
+
+// folderOf answers where in this module an import path leads, and whether it does.
+func folderOf(module, target string) (string, bool) {
+	if target == module {
+		return ".", true
+	}
+	return strings.CutPrefix(target, module+"/")
+}
+
+func (l *layer) reaches(dir string) bool {
+	target := layerOf(dir)
+	switch {
+	case target == nil:
+		return true // reported where that folder's own files are
+	case target == l && l.deep:
+		return true
+	case target.support:
+		return l.support
+	case l.every:
+		return true
+	}
+	return slices.ContainsFunc(l.may, func(allowed string) bool {
+		folder, deep := strings.CutSuffix(allowed, "/...")
+		return dir == folder || deep && within(dir, folder)
+	})
+}
