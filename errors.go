@@ -117,3 +117,12 @@ func CodeOf(err error) Code {
 	}
 	return ""
 }
+
+// AsError is err as an error of the closed set. A foreign error becomes unavailable without its text, which may hold anything.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return Errorf(CodeUnavailable, "something failed inside; nothing is known to be done, try again").Because(err)
+}

@@ -1,0 +1,159 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/cloudevents"
+)
+
+// Time is an instant on the wire: RFC 3339 with microseconds, UTC. The zero Time is left out by omitzero.
+type Time struct{ time.Time }
+
+// At makes a wire time.
+func At(t time.Time) Time { return Time{t} }
+
+// IsZero serves omitzero.
+func (t Time) IsZero() bool { return t.Time.IsZero() }
+
+// MarshalJSON implements json.Marshaler.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return []byte(`"` + rendezvous.FormatInstant(t.Time) + `"`), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return rendezvous.InvalidField("time", "is not a string")
+	}
+	v, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return rendezvous.InvalidField("time", "is not RFC 3339, such as 2026-01-31T12:00:00Z")
+	}
+	t.Time = v.UTC()
+	return nil
+}
+
+// Payload is bytes on the wire: JSON as it is, anything else in base64. A nil *Payload is none.
+type Payload struct {
+	Data        json.RawMessage `json:"data,omitempty"`
+	Base64      *[]byte         `json:"data_base64,omitempty"`
+	ContentType string          `json:"content_type,omitempty"`
+}
+
+// PayloadOf is the wire form of stored bytes; nil for none.
+func PayloadOf(b []byte, contentType string) *Payload {
+	if b == nil {
+		return nil
+	}
+	p := &Payload{ContentType: contentType}
+	if contentType != "" && cloudevents.IsJSON(contentType) && asIs(b) {
+		p.Data = b
+	} else {
+		p.Base64 = &b
+	}
+	return p
+}
+
+// asIs reports whether the bytes survive being a member of a JSON object.
+func asIs(b []byte) bool {
+	if !json.Valid(b) {
+		return false
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(json.RawMessage(b)) == nil && bytes.Equal(bytes.TrimSuffix(out.Bytes(), []byte("\n")), b)
+}
+
+// Bytes is what a payload holds: nil for none, and its content type. JSON without a content type is application/json.
+func (p *Payload) Bytes() (b []byte, contentType string, err error) {
+	switch {
+	case p == nil:
+		return nil, "", nil
+	case p.Data != nil && p.Base64 != nil:
+		return nil, "", rendezvous.InvalidField("data_base64", "stands beside data; give one of them")
+	case p.Base64 != nil:
+		return append([]byte{}, *p.Base64...), p.ContentType, nil
+	case p.Data != nil && p.ContentType == "":
+		return p.Data, "application/json", nil
+	}
+	return p.Data, p.ContentType, nil
+}
+
+// Record is a history's record on the wire.
+type Record struct {
+	Seq        int64                `json:"seq,omitempty"`
+	RunID      string               `json:"run_id,omitempty"`
+	Kind       rendezvous.Kind      `json:"kind"`
+	V          int                  `json:"v,omitempty"` // left out for 1
+	Effect     string               `json:"effect,omitempty"`
+	Attempt    int                  `json:"attempt,omitempty"` // left out for 1
+	Data       json.RawMessage      `json:"data,omitempty"`
+	Payload    *Payload             `json:"payload,omitempty"`
+	Source     string               `json:"source,omitempty"`
+	Operator   *rendezvous.Operator `json:"operator,omitempty"`
+	Batch      string               `json:"batch,omitempty"`
+	Unknown    bool                 `json:"unknown,omitempty"`
+	RecordedAt Time                 `json:"recorded_at,omitzero"`
+}
+
+// RecordOf is the wire form of a record.
+func RecordOf(r rendezvous.Record) Record {
+	w := Record{
+		Seq: r.Seq, RunID: r.RunID, Kind: r.Kind, Effect: r.Effect, Data: r.Data, Payload: PayloadOf(r.Payload, r.ContentType), Source: r.Source,
+		Operator: r.Operator, Batch: r.Batch, Unknown: r.Unknown, RecordedAt: At(r.RecordedAt),
+	}
+	if r.V != rendezvous.KindVersion {
+		w.V = r.V
+	}
+	if r.Attempt > 1 {
+		w.Attempt = r.Attempt
+	}
+	return w
+}
+
+// RecordsOf is the wire form of records, never null.
+func RecordsOf(rs []rendezvous.Record) []Record {
+	out := make([]Record, len(rs))
+	for i, r := range rs {
+		out[i] = RecordOf(r)
+	}
+	return out
+}
+
+// Domain is the record as the domain has it.
+func (w Record) Domain() (rendezvous.Record, error) {
+	b, ct, err := w.Payload.Bytes()
+	if err != nil {
+		return rendezvous.Record{}, err
+	}
+	r := rendezvous.Record{
+		Seq: w.Seq, RunID: w.RunID, Kind: w.Kind, V: w.V, Effect: w.Effect, Attempt: w.Attempt, Data: w.Data, Payload: b, ContentType: ct,
+		Source: w.Source, Operator: w.Operator, Batch: w.Batch, Unknown: w.Unknown, RecordedAt: w.RecordedAt.Time,
+	}
+	if r.V == 0 {
+		r.V = rendezvous.KindVersion
+	}
+	return r, nil
+}
+
+// Request is a pending pause or cancel on the wire.
+type Request struct {
+	Kind     rendezvous.RequestKind `json:"kind"`
+	Operator *rendezvous.Operator   `json:"operator,omitempty"`
+	Reason   string                 `json:"reason,omitempty"`
+	At       Time                   `json:"at"`
+}
+
+// RequestsOf is the wire form of requests, never null.
+func RequestsOf(rs []rendezvous.Request) []Request {
+	out := make([]Request, len(rs))
+	for i, r := range rs {
+		out[i] = Request{Kind: r.Kind, Operator: r.Operator, Reason: r.Reason, At: At(r.At)}
+	}
+	return out
+}
