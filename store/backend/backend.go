@@ -52,6 +52,13 @@ type Reader interface {
 	// history is read.
 	Effects(ctx context.Context, keys []WaitKey) (map[WaitKey][]rendezvous.Record, error)
 
+	// OpenEffects answers the run's EffectStarted records that nothing closed, of all attempts, ascending by seq, at most limit, without payloads.
+	// By index; asked only when a conclusion is about to be refused (G3).
+	OpenEffects(ctx context.Context, key RunKey, limit int) ([]rendezvous.Record, error)
+	// LastFailure is the effect of the run's last EffectFailed with retryable false whose effect has no later EffectDone; "" for none. By index; asked
+	// once per failed run (history.md section 5).
+	LastFailure(ctx context.Context, key RunKey) (string, error)
+
 	EventsByKey(ctx context.Context, keys []EventKey, payload bool) (map[EventKey]*Event, error)
 	EventsByNumber(ctx context.Context, numbers []int64, payload bool) (map[int64]*Event, error)
 	// LiveEvents answers per lookup the live events under that key, ascending by number, without payload: the match index.

@@ -121,6 +121,13 @@ func (u *unit) saveFlow(f *flow) {
 	}
 }
 
+// saveRun puts the run row among the changes. A new run's row is among them from the start: the caller marked it so with first.
+func (u *unit) saveRun(r *backend.Run) {
+	if u.first(r) {
+		u.ch.Runs = append(u.ch.Runs, r)
+	}
+}
+
 // saveEvent puts a stored event among the changes; a new one (version 0) is in NewEvents by its pointer.
 func (u *unit) saveEvent(e *backend.Event) {
 	if e.Version != 0 && u.first(e) {
