@@ -63,8 +63,10 @@ type Reader interface {
 	EventsByNumber(ctx context.Context, numbers []int64, payload bool) (map[int64]*Event, error)
 	// LiveEvents answers per lookup the live events under that key, ascending by number, without payload: the match index.
 	LiveEvents(ctx context.Context, lookups []Lookup) ([][]*Event, error)
-	// KeptCount is the number of live events targeted at a run.
-	KeptCount(ctx context.Context, key RunKey) (int, error)
+	// ClaimedEvents answers, per wait, the event whose standing claim names it, without payload: what a lost row of a wait is restored for.
+	ClaimedEvents(ctx context.Context, keys []WaitKey) (map[WaitKey]*Event, error)
+	// KeptCounts is the number of live events targeted at each of those runs; a run without any may be absent.
+	KeptCounts(ctx context.Context, keys []RunKey) (map[RunKey]int, error)
 	// KeptEvents answers the live events targeted at those runs, by (tenant, run, number), without payload.
 	KeptEvents(ctx context.Context, keys []RunKey) ([]*Event, error)
 

@@ -109,7 +109,9 @@ type Event struct {
 	ContentType string
 	Payload     []byte
 	HasPayload  bool
+	PayloadSize int    // of the stored payload in bytes, filled in by every read
 	Shed        bool   // on Apply: the payload goes
+	Rekey       bool   // on Apply: the event stays live under other keys (its Target changed): its key rows are made anew
 	Digest      []byte // nil once erased
 	ReceivedAt  time.Time
 	LiveSince   time.Time
