@@ -32,6 +32,7 @@ type Group[I, O any] struct {
 	stop   chan struct{}
 	once   sync.Once
 	done   sync.WaitGroup
+	down   chan struct{} // closed when every batch is answered
 	hard   context.Context
 	cancel context.CancelFunc
 }
@@ -63,7 +64,7 @@ func New[I, O any](cfg Config, size func(I) int, commit Commit[I, O]) *Group[I, 
 	}
 	hard, cancel := context.WithCancel(context.Background())
 	g := &Group[I, O]{
-		cfg: cfg, size: size, commit: commit, queue: make(chan entry[I, O], cfg.Queue), stop: make(chan struct{}), hard: hard, cancel: cancel,
+		cfg: cfg, size: size, commit: commit, queue: make(chan entry[I, O], cfg.Queue), stop: make(chan struct{}), down: make(chan struct{}), hard: hard, cancel: cancel,
 	}
 	batches := make(chan []entry[I, O])
 	g.done.Add(1 + cfg.Commits)
@@ -71,6 +72,7 @@ func New[I, O any](cfg Config, size func(I) int, commit Commit[I, O]) *Group[I, 
 	for range cfg.Commits {
 		go g.work(batches)
 	}
+	go func() { g.done.Wait(); close(g.down) }()
 	return g
 }
 
@@ -94,6 +96,13 @@ func (g *Group[I, O]) Do(ctx context.Context, item I) (O, error) {
 	select {
 	case o := <-r:
 		return o.out, o.err
+	case <-g.down: // it came in behind the last look at the queue, or its answer is there already
+		select {
+		case o := <-r:
+			return o.out, o.err
+		default:
+			return none, stopped()
+		}
 	case <-ctx.Done():
 		return none, rendezvous.Errorf(rendezvous.CodeCommitUnknown, "the caller left before its commit was answered; repeat the call").
 			Because(context.Cause(ctx))
@@ -118,13 +127,11 @@ func stopped() error {
 // Stop refuses new items, commits what waits, and returns when all is answered; when ctx ends first the commits' context is cancelled. Idempotent.
 func (g *Group[I, O]) Stop(ctx context.Context) {
 	g.once.Do(func() { close(g.stop) })
-	down := make(chan struct{})
-	go func() { g.done.Wait(); close(down) }()
 	select {
-	case <-down:
+	case <-g.down:
 	case <-ctx.Done():
 		g.cancel()
-		<-down
+		<-g.down
 	}
 	g.cancel()
 }
