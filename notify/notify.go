@@ -1,0 +1,126 @@
+// Package notify sends what a verb's answer says is to be noticed. Whoever commits sends: doors, workers and passes alike, after the commit and never
+// inside it. A notice that cannot be sent fails nothing: the store's passes find its row (messaging.md section 4).
+package notify
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// Publisher sends notices and answers when all are acknowledged.
+type Publisher interface {
+	Publish(ctx context.Context, notices []messaging.Notice) error
+}
+
+// Sender turns a verb's notices into messages. Safe for concurrent use.
+type Sender struct {
+	publisher Publisher
+	log       *slog.Logger
+	tracer    trace.Tracer
+	sent      metric.Int64Counter
+	failed    metric.Int64Counter
+}
+
+// New makes a sender. tracer and meter may be no-ops.
+func New(p Publisher, log *slog.Logger, tracer trace.Tracer, meter metric.Meter) (*Sender, error) {
+	sent, err := meter.Int64Counter("rendezvous.notices.sent", metric.WithDescription("Notices acknowledged by JetStream."), metric.WithUnit("{notice}"))
+	if err != nil {
+		return nil, err
+	}
+	failed, err := meter.Int64Counter("rendezvous.notices.failed",
+		metric.WithDescription("Notices not known to be stored; the store's passes find their rows."), metric.WithUnit("{notice}"))
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{publisher: p, log: log, tracer: tracer, sent: sent, failed: failed}, nil
+}
+
+// Send publishes all of n and answers when JetStream has acknowledged each. The error says that some may be lost; callers whose own message is still
+// unacknowledged leave it so, all others go on.
+func (s *Sender) Send(ctx context.Context, n store.Notices) error {
+	if n.Empty() {
+		return nil
+	}
+	notices, spans := s.messages(ctx, n)
+	err := s.publisher.Publish(ctx, notices)
+	for _, span := range spans {
+		span.End()
+	}
+	if err != nil {
+		s.failed.Add(ctx, int64(len(notices)))
+		return err
+	}
+	s.sent.Add(ctx, int64(len(notices)))
+	return nil
+}
+
+// Try is Send for callers that have nothing to leave undone: a failure is logged and counted.
+func (s *Sender) Try(ctx context.Context, n store.Notices) {
+	if err := s.Send(ctx, n); err != nil {
+		s.log.WarnContext(ctx, "notices not acknowledged; a pass finds their rows", "events", len(n.Events), "waits", len(n.Waits), "resumes", len(n.Resume),
+			"error", err)
+	}
+}
+
+func (s *Sender) messages(ctx context.Context, n store.Notices) ([]messaging.Notice, []trace.Span) {
+	out := make([]messaging.Notice, 0, len(n.Events)+len(n.Waits)+len(n.Resume))
+	for _, e := range n.Events {
+		out = append(out, messaging.MatchNotice{
+			Tenant: e.Tenant, Source: e.Source, ID: e.ID, Key: firstKey(e.Keys), Trace: e.Trace, Attempt: rand.Uint64(),
+		})
+	}
+	for _, w := range n.Waits {
+		out = append(out, messaging.MatchNotice{
+			Tenant: w.Tenant, Run: w.RunID, Effect: w.Effect, Key: firstKey(w.Keys), Trace: w.Trace, Attempt: rand.Uint64(),
+		})
+	}
+	var spans []trace.Span
+	for _, r := range n.Resume {
+		m := messaging.ResumeNotice{
+			Tenant: r.Tenant, Queue: r.Queue, WorkflowID: r.WorkflowID, RunID: r.RunID, Seq: uint64(r.Seq), Cause: string(r.Cause), Attempt: rand.Uint64(),
+		}
+		if span := s.resume(ctx, r); span != nil {
+			m.Trace = messaging.ContextTrace(trace.ContextWithSpan(ctx, span))
+			spans = append(spans, span)
+		}
+		out = append(out, m)
+	}
+	return out, spans
+}
+
+func firstKey(keys []rendezvous.Key) rendezvous.Key {
+	if len(keys) == 0 {
+		return rendezvous.Key{}
+	}
+	return keys[0]
+}
+
+// resume starts the span of a resume notice in the first side's trace, linked to both sides (design section 8); none where nobody traces.
+func (s *Sender) resume(ctx context.Context, r store.ResumeRef) trace.Span {
+	var links []trace.Link
+	for _, l := range r.Links {
+		if c := trace.SpanContextFromContext(messaging.WithTrace(context.Background(), l)); c.IsValid() {
+			links = append(links, trace.Link{SpanContext: c})
+		}
+	}
+	if len(links) == 0 {
+		return nil
+	}
+	parent := trace.ContextWithRemoteSpanContext(ctx, links[0].SpanContext)
+	_, span := s.tracer.Start(parent, "send resume", trace.WithSpanKind(trace.SpanKindProducer), trace.WithLinks(links...), trace.WithAttributes(
+		attribute.String("messaging.system", "nats"), attribute.String("messaging.operation.type", "send"),
+		attribute.String("messaging.destination.name", "resume"), attribute.String("rendezvous.tenant", r.Tenant),
+		attribute.String("rendezvous.queue", r.Queue), attribute.String("rendezvous.workflow_id", r.WorkflowID),
+		attribute.String("rendezvous.run_id", r.RunID), attribute.Int64("rendezvous.seq", r.Seq), attribute.String("rendezvous.cause", string(r.Cause)),
+	))
+	return span
+}
