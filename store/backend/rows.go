@@ -63,7 +63,7 @@ type Run struct {
 	WorkflowID  string
 	PreviousRun string
 	NextRun     string
-	Status      rendezvous.Status
+	Status      rendezvous.Status // running until it ends; whether it is paused now is the workflow row's to say
 	FirstSeq    int64
 	LastSeq     int64 // written when the run ends
 	StartedAt   time.Time

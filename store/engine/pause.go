@@ -16,11 +16,11 @@ func (t *tenant) PauseRun(ctx context.Context, run string, operator *rendezvous.
 	}
 	var answer store.Paused
 	notices, err := t.update(ctx, "pause_run", at, func(ctx context.Context, u *unit) error {
-		f, row, err := u.lockRun(ctx, t.name, run)
+		f, _, err := u.lockRun(ctx, t.name, run)
 		if err != nil {
 			return err
 		}
-		answer = u.askPause(f, row, operator, reason)
+		answer = u.askPause(f, operator, reason)
 		return nil
 	})
 	if err != nil {
@@ -31,7 +31,7 @@ func (t *tenant) PauseRun(ctx context.Context, run string, operator *rendezvous.
 }
 
 // askPause pauses a free run and asks it of a leased one. A request that stands is applied by its own asker's words: the first one counts.
-func (u *unit) askPause(f *flow, run *backend.Run, operator *rendezvous.Operator, reason string) store.Paused {
+func (u *unit) askPause(f *flow, operator *rendezvous.Operator, reason string) store.Paused {
 	if f.Status == rendezvous.StatusPaused {
 		return store.Paused{Outcome: store.PauseAlreadyPaused, Operator: f.PausedBy, Since: f.PausedAt}
 	}
@@ -42,21 +42,21 @@ func (u *unit) askPause(f *flow, run *backend.Run, operator *rendezvous.Operator
 	if leased(f.Workflow, u.now) {
 		return store.Paused{Outcome: store.PauseRequested, Operator: f.Pause.Operator}
 	}
-	row := u.pause(f, run, f.Pause.Operator, f.Pause.Reason)
+	row := u.pause(f, f.Pause.Operator, f.Pause.Reason)
 	return store.Paused{Outcome: store.PausePaused, Seq: row.Seq}
 }
 
 // pause records RunPaused and empties the owner: a paused run has no lease (RN-57). The caller knows that the run is running and may end the lease.
-func (u *unit) pause(f *flow, run *backend.Run, operator *rendezvous.Operator, reason string) *backend.Record {
+func (u *unit) pause(f *flow, operator *rendezvous.Operator, reason string) *backend.Record {
 	row := u.record(f, rendezvous.Record{
 		RunID: f.RunID, Kind: rendezvous.RunPaused, Operator: operator, Data: rendezvous.EncodeData(rendezvous.ReasonData{Reason: reason}),
 	})
-	u.applyPause(f, run, row)
+	u.settlePause(f, row)
 	return row
 }
 
-// applyPause does what a RunPaused does besides its record, whoever wrote it: the request is applied, the lease ends.
-func (u *unit) applyPause(f *flow, run *backend.Run, row *backend.Record) {
+// settlePause does what a RunPaused does besides its record, whoever wrote it: the request is applied, the lease ends.
+func (u *unit) settlePause(f *flow, row *backend.Record) {
 	f.PausedBy, f.PausedAt = row.Operator, row.RecordedAt
 	if f.PausedBy == nil && f.Pause != nil {
 		f.PausedBy = f.Pause.Operator // the driver wrote what somebody had asked for
@@ -65,7 +65,6 @@ func (u *unit) applyPause(f *flow, run *backend.Run, row *backend.Record) {
 	if f.LeaseOwner != "" {
 		u.freeLease(f, rendezvous.LeasePaused)
 	}
-	u.moveRun(f, run)
 }
 
 // ResumeRun implements [store.Runs].
@@ -75,11 +74,11 @@ func (t *tenant) ResumeRun(ctx context.Context, run string, operator *rendezvous
 	}
 	var answer store.Paused
 	notices, err := t.update(ctx, "resume_run", at, func(ctx context.Context, u *unit) error {
-		f, row, err := u.lockRun(ctx, t.name, run)
+		f, _, err := u.lockRun(ctx, t.name, run)
 		if err != nil {
 			return err
 		}
-		answer = u.resume(f, row, operator, reason)
+		answer = u.resume(f, operator, reason)
 		return nil
 	})
 	if err != nil {
@@ -90,13 +89,13 @@ func (t *tenant) ResumeRun(ctx context.Context, run string, operator *rendezvous
 }
 
 // resume ends a pause, or takes a requested one back.
-func (u *unit) resume(f *flow, run *backend.Run, operator *rendezvous.Operator, reason string) store.Paused {
+func (u *unit) resume(f *flow, operator *rendezvous.Operator, reason string) store.Paused {
 	switch {
 	case f.Status == rendezvous.StatusPaused:
 		row := u.record(f, rendezvous.Record{
 			RunID: f.RunID, Kind: rendezvous.RunResumed, Operator: operator, Data: rendezvous.EncodeData(rendezvous.ReasonData{Reason: reason}),
 		})
-		u.endPause(f, run, row)
+		u.settleResume(f, row)
 		return store.Paused{Outcome: store.PauseResumed, Seq: row.Seq}
 	case f.Pause != nil:
 		f.Pause = nil
@@ -106,20 +105,13 @@ func (u *unit) resume(f *flow, run *backend.Run, operator *rendezvous.Operator, 
 	return store.Paused{Outcome: store.PauseNotPaused}
 }
 
-// endPause does what a RunResumed does besides its record. The run's notices begin anew: those due while it was paused were not sent (RN-51).
-func (u *unit) endPause(f *flow, run *backend.Run, row *backend.Record) {
+// settleResume does what a RunResumed does besides its record. The run's notices begin anew: those due while it was paused were not sent (RN-51).
+func (u *unit) settleResume(f *flow, row *backend.Record) {
 	f.PausedBy, f.PausedAt = nil, time.Time{}
-	u.moveRun(f, run)
 	u.wake(f, rendezvous.CauseResumed, row.Seq)
 	if f.woken != nil {
 		f.woken.Anew = true
 	}
-}
-
-// moveRun takes the workflow's status over into the row of its current run.
-func (u *unit) moveRun(f *flow, run *backend.Run) {
-	run.Status = f.Status
-	u.saveRun(run)
 }
 
 // checkAsk judges the shape of what an operator asks of a run.
