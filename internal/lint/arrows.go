@@ -19,7 +19,7 @@ type layer struct {
 // Sets of targets. A target ending in /... means the folders below as well.
 var (
 	domain = []string{".", "clock"}
-	worker = []string{".", "clock", "cloudevents", "store", "messaging", "telemetry", "internal/..."}
+	worker = []string{".", "clock", "cloudevents", "group", "messaging", "notify", "store", "telemetry", "wire", "internal/..."}
 	stored = []string{".", "clock", "store", "store/backend/...", "store/engine/..."}
 )
 
@@ -29,6 +29,8 @@ var layers = []layer{
 	{folder: "."},
 	{folder: "clock", deep: true},
 	{folder: "cloudevents", deep: true, may: domain},
+	{folder: "group", deep: true, may: domain},
+	{folder: "wire", deep: true, may: append([]string{"cloudevents"}, domain...)},
 	{folder: "telemetry", deep: true, may: domain},
 	{folder: "store", may: domain},
 	{folder: "store/storetest", deep: true, may: stored, support: true},
@@ -38,13 +40,14 @@ var layers = []layer{
 	{folder: "store/sqlite", deep: true, may: stored},
 	{folder: "store", deep: true, may: stored},
 	{folder: "messaging", deep: true, may: append([]string{"cloudevents", "telemetry"}, domain...)},
+	{folder: "notify", deep: true, may: append([]string{"store", "messaging", "telemetry"}, domain...)},
 	{folder: "ingest", deep: true, may: worker},
 	{folder: "delivery", deep: true, may: worker},
 	{folder: "push", deep: true, may: worker},
 	{folder: "timer", deep: true, may: worker},
 	{folder: "sweep", deep: true, may: worker},
 	{folder: "api", deep: true, may: worker},
-	{folder: "client", deep: true, may: append([]string{"cloudevents", "messaging", "telemetry"}, domain...)},
+	{folder: "client", deep: true, may: append([]string{"cloudevents", "messaging", "telemetry", "wire"}, domain...)},
 	{folder: "cmd", deep: true, every: true},
 	{folder: "bench", deep: true, every: true, support: true},
 	{folder: "examples", deep: true, every: true, support: true},
@@ -59,16 +62,25 @@ var layers = []layer{
 // performing are standard packages that reach the world outside. The domain has none of it, so that it can be tested and reasoned about alone.
 var performing = []string{"os", "net", "net/http", "database/sql", "syscall", "io/fs", "log", "os/exec", "os/signal"}
 
-// checkArrows judges what a package imports. Tests are free: they put together what production keeps apart.
-func checkArrows(module string, f File) []Finding {
-	if f.Test() {
-		return nil
-	}
+// checkArrows judges what the packages of a tree import. Tests are free: they put together what production keeps apart.
+func checkArrows(tree Tree) []Finding {
 	var found []Finding
-	own := layerOf(f.Dir())
-	if own == nil {
-		return []Finding{f.finding(f.Syntax.Package, "package folder %s has no place among the layers: give it one in internal/lint/arrows.go", f.Dir())}
+	strangers := map[string]bool{}
+	for _, f := range tree.Files {
+		switch own := layerOf(f.Dir()); {
+		case f.Test():
+		case own != nil:
+			found = append(found, checkImports(tree.Module, f, own)...)
+		case !strangers[f.Dir()]:
+			strangers[f.Dir()] = true
+			found = append(found, f.finding(f.Syntax.Package, "package folder %s has no place among the layers: give it one in internal/lint/arrows.go", f.Dir()))
+		}
 	}
+	return found
+}
+
+func checkImports(module string, f File, own *layer) []Finding {
+	var found []Finding
 	for _, imported := range f.Syntax.Imports {
 		target := importPath(imported)
 		if f.Dir() == "." && !allowedInDomain(module, target) {

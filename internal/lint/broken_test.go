@@ -119,6 +119,9 @@ func TestArrowsThatGoUpOrAcrossAreFound(t *testing.T) {
 	forbidden := map[string][]string{
 		"clock":           {".", "./store"},
 		"cloudevents":     {"./messaging", "./store"},
+		"group":           {"./store", "./notify"},
+		"wire":            {"./store", "./messaging"},
+		"notify":          {"./api", "./ingest", "./store/memory"},
 		"store":           {"./messaging", "./store/memory", "./api"},
 		"store/postgres":  {"./messaging", "./store/memory", "./ingest", "./api", "./store/storetest"},
 		"store/engine":    {"./store/memory"},
@@ -183,7 +186,7 @@ func TestTheDomainUsesOnlyTheStandardLibraryAndDoesNoIO(t *testing.T) {
 }
 
 func TestAFolderOutsideTheLayersIsFound(t *testing.T) {
-	got := findings(t, map[string]string{"scratch/x.go": importing()})
+	got := findings(t, map[string]string{"scratch/x.go": importing(), "scratch/y.go": importing()})
 	if len(got) != 1 || !strings.Contains(got[0], "scratch has no place among the layers") {
 		t.Errorf("found %v", got)
 	}

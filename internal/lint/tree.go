@@ -116,10 +116,9 @@ func modulePath(gomod string) (string, error) {
 
 // Check applies every rule.
 func Check(tree Tree) []Finding {
-	var found []Finding
+	found := checkArrows(tree)
 	for _, f := range tree.Files {
 		found = append(found, checkClock(f)...)
-		found = append(found, checkArrows(tree.Module, f)...)
 		found = append(found, checkSize(f)...)
 		found = append(found, checkName(f)...)
 	}
