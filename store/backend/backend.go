@@ -52,6 +52,8 @@ type Reader interface {
 	// history is read.
 	Effects(ctx context.Context, keys []WaitKey) (map[WaitKey][]rendezvous.Record, error)
 
+	// RecordsAt answers those records, payloads whole: answers their caller is owed. By primary key; records that are not there are absent.
+	RecordsAt(ctx context.Context, keys []RecordKey) (map[RecordKey]rendezvous.Record, error)
 	// OpenEffects answers the run's EffectStarted records that nothing closed, of all attempts, ascending by seq, at most limit, without payloads.
 	// By index; asked only when a conclusion is about to be refused (G3).
 	OpenEffects(ctx context.Context, key RunKey, limit int) ([]rendezvous.Record, error)
@@ -181,8 +183,11 @@ type Changes struct {
 
 	Workflows []*Workflow // locked by this transaction
 	Runs      []*Run
-	Events    []*Event // by Number and Version
-	Waits     []*Wait  // by Number and Version
+	// Events are changed by Number and Version. Of one with Corrupt set only state, death, offer failures and take are written: the rest is not known.
+	// A corrupt row as read has identity, number, version and, as far as they decode, these columns and its claim.
+	Events []*Event
+	// Waits are changed by Number and Version. Of one with Corrupt set only attempts, next attempt, last error, take and quarantine are written.
+	Waits []*Wait
 
 	GoneWaits []*Wait // by Number and Version
 	// Woken marks are inserted; where one stands, its Since and Notices stay, the earlier NextNoticeAt wins, and the rest is replaced. A mark with

@@ -85,6 +85,12 @@ type Record struct {
 	PayloadOf int64
 }
 
+// RecordKey names a record plane-wide.
+type RecordKey struct {
+	Tenant, WorkflowID string
+	Seq                int64
+}
+
 // Batch is a named batch's first outcome.
 type Batch struct {
 	Tenant, RunID, ID string
