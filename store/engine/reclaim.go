@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// reclaimRecords is how many answers one transaction of ReclaimRun records before it leaves the other items to the next: each run may have up to
+// rendezvous.MaxCollect of them.
+const reclaimRecords = 1000
+
+// ReclaimRun implements [store.Repairer].
+func (e *Engine) ReclaimRun(ctx context.Context, items []store.ReclaimItem) ([]store.Reclaimed, error) {
+	if len(items) > rendezvous.MaxBatchItems {
+		return nil, rendezvous.OverLimit("items", rendezvous.MaxBatchItems, len(items))
+	}
+	out := make([]store.Reclaimed, len(items))
+	var good []int
+	for i, item := range items {
+		if out[i].Err = checkReclaim(item); out[i].Err == nil {
+			good = append(good, i)
+		}
+	}
+	for len(good) > 0 {
+		done, err := e.reclaimSome(ctx, items, good, out)
+		if err != nil {
+			return nil, err
+		}
+		good = good[done:]
+	}
+	return out, nil
+}
+
+func checkReclaim(item store.ReclaimItem) error {
+	if err := rendezvous.CheckTenant(item.Tenant); err != nil {
+		return err
+	}
+	if err := rendezvous.CheckID("workflow_id", item.WorkflowID); err != nil {
+		return err
+	}
+	return checkEpoch(item.Epoch)
+}
+
+// reclaimSome works the first of the items named by which and answers how many. An item that spoils the transaction for the others is halved out and
+// fails alone (R3).
+func (e *Engine) reclaimSome(ctx context.Context, items []store.ReclaimItem, which []int, out []store.Reclaimed) (int, error) {
+	var done []store.Reclaimed
+	notices, err := e.update(ctx, "reclaim_run", time.Time{}, func(ctx context.Context, u *unit) (err error) {
+		done, err = u.reclaim(ctx, items, which)
+		return err
+	})
+	if err != nil && !itemsFault(err) {
+		return 0, err
+	}
+	if err != nil && len(which) == 1 {
+		out[which[0]] = store.Reclaimed{Err: err}
+		return 1, nil
+	}
+	if err != nil {
+		return e.reclaimSome(ctx, items, which[:len(which)/2], out)
+	}
+	for n, i := range which[:len(done)] {
+		out[i] = done[n]
+		if done[n].Outcome == store.ReclaimReclaimed {
+			out[i].Notices = noticesOf(notices, backend.WorkflowKey{Tenant: items[i].Tenant, ID: items[i].WorkflowID})
+			out[i].Resume = len(out[i].Notices.Resume) > 0
+		}
+	}
+	return len(done), nil
+}
+
+// itemsFault reports whether an error comes from what is stored for one item, and not from the store as a whole.
+func itemsFault(err error) bool {
+	switch rendezvous.CodeOf(err) {
+	case rendezvous.CodeUnavailable, rendezvous.CodeCommitUnknown, "":
+		return false
+	}
+	return true
+}
+
+// noticesOf is the part of a unit's notices that belongs to one workflow. A reclaim makes no others: it neither releases events nor opens waits.
+func noticesOf(all store.Notices, key backend.WorkflowKey) store.Notices {
+	var own store.Notices
+	for _, r := range all.Resume {
+		if r.Tenant == key.Tenant && r.WorkflowID == key.ID {
+			own.Resume = append(own.Resume, r)
+		}
+	}
+	return own
+}
+
+// reclaim ends the leases that are still exactly as they were seen, as many as the bound of a transaction allows, and at least one.
+func (u *unit) reclaim(ctx context.Context, items []store.ReclaimItem, which []int) ([]store.Reclaimed, error) {
+	keys := make([]backend.WorkflowKey, len(which))
+	for n, i := range which {
+		keys[n] = backend.WorkflowKey{Tenant: items[i].Tenant, ID: items[i].WorkflowID}
+	}
+	if err := u.lock(ctx, keys); err != nil {
+		return nil, err
+	}
+	mail, err := u.mailOf(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	var done []store.Reclaimed
+	for n, i := range which {
+		if n > 0 && len(u.ch.Records) >= reclaimRecords {
+			break
+		}
+		f := u.flows[keys[n]]
+		if f == nil {
+			done = append(done, store.Reclaimed{Outcome: store.ReclaimChanged})
+			continue
+		}
+		r, err := u.reclaimOne(ctx, f, items[i], mail)
+		if err != nil {
+			return nil, err
+		}
+		done = append(done, r)
+	}
+	return done, nil
+}
+
+// mailOf counts the parked answers of the current runs of locked workflows, in one read.
+func (u *unit) mailOf(ctx context.Context, keys []backend.WorkflowKey) (map[backend.RunKey]int, error) {
+	var runs []backend.RunKey
+	for _, k := range keys {
+		if f := u.flows[k]; f != nil && f.Corrupt == nil {
+			runs = append(runs, backend.RunKey{Tenant: f.Tenant, ID: f.RunID})
+		}
+	}
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	return u.tx.ParkedOf(ctx, runs)
+}
+
+// reclaimOne ends one abandoned lease and wakes its run: at once after the first reclaim in a row, later and later after the next, so that a run that
+// kills its drivers does not spin (RN-38, RN-60).
+func (u *unit) reclaimOne(ctx context.Context, f *flow, item store.ReclaimItem, mail map[backend.RunKey]int) (store.Reclaimed, error) {
+	switch {
+	case f.Corrupt != nil:
+		return store.Reclaimed{Err: f.Corrupt}, nil
+	case f.Status.Terminal():
+		return store.Reclaimed{Outcome: store.ReclaimClosed}, nil
+	case f.LeaseOwner == "" || leased(f.Workflow, u.now) || f.LeaseEpoch != item.Epoch || !f.LeaseExpires.Equal(item.ExpiresAt):
+		return store.Reclaimed{Outcome: store.ReclaimChanged}, nil
+	}
+	got := store.Reclaimed{Outcome: store.ReclaimReclaimed}
+	if mail[backend.RunKey{Tenant: f.Tenant, ID: f.RunID}] > 0 {
+		out, err := u.recordParked(ctx, f, false)
+		if err != nil {
+			return store.Reclaimed{}, err
+		}
+		got.Records = len(out.records)
+	}
+	if f.Pause != nil {
+		u.applyPause(f)
+		got.Paused = true
+	}
+	u.freeLease(f, rendezvous.LeaseReclaimed)
+	f.Reclaims++
+	got.Reclaims = f.Reclaims
+	next := resumeRetry
+	if f.Reclaims > 1 {
+		next = doubled(time.Second, f.Reclaims-1, maxResumeRetry)
+	}
+	u.mark(f, rendezvous.CauseLeaseExpired, f.Head, next)
+	f.notify = f.Reclaims == 1
+	return got, nil
+}
