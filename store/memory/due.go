@@ -1,0 +1,182 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// fair chooses limit of the rows that tenants have due, each tenant's in order (S3): with T ≤ limit tenants each gets at least ⌊limit/T⌋ places, the
+// rest goes to the longest due. With more tenants than places each place is another tenant's, the longest due first. The answer is in order.
+func fair[T any](due map[string][]T, limit int, compare func(a, b T) int) (rows []T, more bool) {
+	total, share := 0, 1
+	if len(due) > 0 {
+		share = max(limit/len(due), 1)
+	}
+	var rest []T
+	for _, own := range due {
+		total += len(own)
+		n := min(share, len(own))
+		rows, rest = append(rows, own[:n]...), append(rest, own[n:]...)
+	}
+	slices.SortFunc(rows, compare)
+	slices.SortFunc(rest, compare)
+	rows = append(rows, rest...)
+	rows = rows[:min(limit, len(rows))]
+	slices.SortFunc(rows, compare)
+	return rows, total > len(rows)
+}
+
+// driven reports whether a live lease is on the workflow.
+func driven(w *backend.Workflow, now time.Time) bool {
+	return w.LeaseOwner != "" && w.LeaseExpires.After(now)
+}
+
+// workable reports whether a parked wait can be worked now: its run is there, unsealed and free, and nobody has taken the wait.
+func (r *reader) workable(w *backend.Wait) bool {
+	if w.TakeUntil.After(r.now) && !w.TakeSettled {
+		return false
+	}
+	f := r.workflows[backend.WorkflowKey{Tenant: w.Tenant, ID: w.WorkflowID}]
+	return f != nil && f.RunID == w.RunID && !f.Status.Terminal() && !driven(f, r.now)
+}
+
+// DueParked implements [backend.Tx].
+func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait, bool, error) {
+	if err := alive(ctx); err != nil {
+		return nil, false, err
+	}
+	due := map[string][]instant{}
+	for name, o := range t.tenants {
+		for x := range o.due.all() {
+			if x.at.After(t.now) || len(due[name]) > limit {
+				break
+			}
+			if t.workable(t.waitsByNum[x.number]) {
+				due[name] = append(due[name], x)
+			}
+		}
+	}
+	places, more := fair(due, limit, compareInstants)
+	rows := make([]*backend.Wait, len(places))
+	for i, x := range places {
+		rows[i] = copyWait(t.waitsByNum[x.number])
+	}
+	return rows, more, nil
+}
+
+// DueWoken implements [backend.Tx].
+func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, error) {
+	if err := alive(ctx); err != nil {
+		return nil, false, err
+	}
+	due := map[string][]mark{}
+	for name, o := range t.tenants {
+		for m := range o.woken.all() {
+			if m.at.After(t.now) || len(due[name]) > limit {
+				break
+			}
+			if !driven(t.workflows[m.key], t.now) {
+				due[name] = append(due[name], m)
+			}
+		}
+	}
+	places, more := fair(due, limit, compareMarks)
+	rows := make([]*backend.Woken, len(places))
+	for i, m := range places {
+		rows[i] = copyWoken(t.woken[m.key])
+	}
+	return rows, more, nil
+}
+
+// UnmetEvents implements [backend.Tx]. It walks only meetings that have both sides: in health there are next to none, whatever is stored.
+func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, bool, error) {
+	if err := alive(ctx); err != nil {
+		return nil, false, err
+	}
+	due := map[string][]int64{}
+	for name, o := range t.tenants {
+		unmet := map[int64]struct{}{}
+		for m := range o.unmet {
+			t.unmetAt(t.meets[m], before, after, limit, unmet)
+		}
+		if len(unmet) > 0 {
+			due[name] = slices.Sorted(maps.Keys(unmet))
+		}
+	}
+	places, more := fair(due, limit, cmp.Compare[int64])
+	rows := make([]*backend.Event, len(places))
+	for i, number := range places {
+		rows[i] = copyEvent(t.eventsByNum[number], false)
+	}
+	return rows, more, nil
+}
+
+// unmetAt adds the events left apart at one meeting, lowest first, one more than a page holds at most.
+func (t *transaction) unmetAt(s *sides, before time.Time, after int64, limit int, unmet map[int64]struct{}) {
+	settled := func(number int64) bool { return !t.waitsByNum[number].OpenSince.After(before) }
+	if !slices.ContainsFunc(slices.Collect(s.waits.all()), settled) {
+		return
+	}
+	n := 0
+	for number := range s.events.above(after) {
+		if n > limit {
+			return
+		}
+		e := t.eventsByNum[number]
+		if e.LiveSince.After(before) || e.TakeUntil.After(t.now) || !e.ExpiresAt.IsZero() && !e.ExpiresAt.After(t.now) {
+			continue
+		}
+		unmet[number] = struct{}{}
+		n++
+	}
+}
+
+// LockWorkflows implements [backend.Tx]. The turn is the lock; what is locked is kept to judge Apply by.
+func (t *transaction) LockWorkflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
+	if t.locked != nil {
+		return nil, misuse("locks workflows twice")
+	}
+	t.locked = make(map[backend.WorkflowKey]struct{}, len(keys))
+	for _, k := range keys {
+		t.locked[k] = struct{}{}
+	}
+	return t.Workflows(ctx, keys)
+}
+
+// NewEventNumbers implements [backend.Tx].
+func (t *transaction) NewEventNumbers(ctx context.Context, n int) ([]int64, error) {
+	return draw(ctx, &t.eventNumber, n)
+}
+
+// NewWaitNumbers implements [backend.Tx].
+func (t *transaction) NewWaitNumbers(ctx context.Context, n int) ([]int64, error) {
+	return draw(ctx, &t.waitNumber, n)
+}
+
+// NewTakes implements [backend.Tx].
+func (t *transaction) NewTakes(ctx context.Context, n int) ([]int64, error) {
+	return draw(ctx, &t.take, n)
+}
+
+// draw is n numbers above all that were drawn before. They stay drawn when the transaction is undone.
+func draw(ctx context.Context, last *int64, n int) ([]int64, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	drawn := make([]int64, n)
+	for i := range drawn {
+		*last++
+		drawn[i] = *last
+	}
+	return drawn, nil
+}
+
+func misuse(what string) error {
+	return rendezvous.Errorf(rendezvous.CodeInvalid, "store/memory: the transaction %s; this is an error of the program", what)
+}

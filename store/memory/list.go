@@ -1,0 +1,193 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// sortedRuns is keys in order, each once.
+func sortedRuns(keys []backend.RunKey) []backend.RunKey {
+	s := slices.Clone(keys)
+	slices.SortFunc(s, func(a, b backend.RunKey) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID)) })
+	return slices.Compact(s)
+}
+
+// tenant is what the tenant has, without making a place for a tenant that has nothing.
+func (r *reader) tenant(name string) *tenant {
+	if o := r.tenants[name]; o != nil {
+		return o
+	}
+	return newTenant()
+}
+
+func stateOf(w *backend.Wait) rendezvous.WaitState {
+	switch {
+	case w.Open():
+		return rendezvous.WaitOpen
+	case w.QuarantinedAt.IsZero():
+		return rendezvous.WaitParked
+	}
+	return rendezvous.WaitQuarantined
+}
+
+func passes(w *backend.Wait, f backend.WaitFilter) bool {
+	return (f.RunID == "" || f.RunID == w.RunID) && (f.Type == "" || f.Type == w.Type) && (f.State == "" || f.State == stateOf(w)) &&
+		(f.Key == nil || slices.Contains(w.Keys, *f.Key))
+}
+
+// page copies the waits of those numbers that pass, at most limit.
+func (r *reader) page(rows []*backend.Wait, numbers iter.Seq[int64], f backend.WaitFilter, limit int) []*backend.Wait {
+	for n := range numbers {
+		if len(rows) >= limit {
+			break
+		}
+		if w := r.waitsByNum[n]; passes(w, f) {
+			rows = append(rows, copyWait(w))
+		}
+	}
+	return rows
+}
+
+// ListWaits implements [backend.Reader].
+func (r *reader) ListWaits(ctx context.Context, tenant string, f backend.WaitFilter, after int64, limit int) ([]*backend.Wait, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	order := r.tenant(tenant).waits
+	if f.RunID != "" {
+		if order = r.runWaits[backend.RunKey{Tenant: tenant, ID: f.RunID}]; order == nil {
+			return nil, nil
+		}
+	}
+	return r.page(nil, order.above(after), f, limit), nil
+}
+
+// ListParked implements [backend.Reader].
+func (r *reader) ListParked(
+	ctx context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, limit int,
+) ([]*backend.Wait, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	o, last := r.tenant(tenant), instant{after.At, after.Number}
+	switch {
+	case !after.Set:
+		return r.page(r.page(nil, numbers(o.due.all()), f, limit), numbers(o.stuck.all()), f, limit), nil
+	case !after.Quarantined:
+		return r.page(r.page(nil, numbers(o.due.above(last)), f, limit), numbers(o.stuck.all()), f, limit), nil
+	}
+	return r.page(nil, numbers(o.stuck.above(last)), f, limit), nil
+}
+
+// ListQuarantined implements [backend.Reader].
+func (r *reader) ListQuarantined(ctx context.Context, tenant string, after backend.ParkedPosition, limit int) ([]*backend.Wait, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	order := r.tenant(tenant).quarantined
+	if !after.Set {
+		return r.page(nil, numbers(order.all()), backend.WaitFilter{}, limit), nil
+	}
+	return r.page(nil, numbers(order.above(instant{after.At, after.Number})), backend.WaitFilter{}, limit), nil
+}
+
+func numbers(rows iter.Seq[instant]) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for x := range rows {
+			if !yield(x.number) {
+				return
+			}
+		}
+	}
+}
+
+func shows(w *backend.Workflow, f backend.WorkflowFilter) bool {
+	return (len(f.Types) == 0 || slices.Contains(f.Types, w.Type)) && (len(f.Statuses) == 0 || slices.Contains(f.Statuses, w.Status)) &&
+		(len(f.Queues) == 0 || slices.Contains(f.Queues, w.Queue)) && strings.HasPrefix(w.ID, f.Prefix)
+}
+
+// ListWorkflows implements [backend.Reader].
+func (r *reader) ListWorkflows(
+	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, limit int,
+) ([]*backend.Workflow, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	order := r.tenant(tenant).started
+	walk := order.all()
+	if after.Set {
+		walk = order.above(start{after.StartedAt, after.ID})
+	}
+	var rows []*backend.Workflow
+	for p := range walk {
+		if len(rows) >= limit {
+			break
+		}
+		if w := r.workflows[backend.WorkflowKey{Tenant: tenant, ID: p.id}]; shows(w, f) {
+			c := copyWorkflow(w)
+			c.StartedAt = w.StartedAt // its place in the order is known even where the row does not decode
+			rows = append(rows, c)
+		}
+	}
+	return rows, nil
+}
+
+// CountWorkflows implements [backend.Reader].
+func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.WorkflowFilter, most int) (int, error) {
+	if err := alive(ctx); err != nil {
+		return 0, err
+	}
+	n := 0
+	for p := range r.tenant(tenant).started.all() {
+		if most > 0 && n == most {
+			break
+		}
+		if shows(r.workflows[backend.WorkflowKey{Tenant: tenant, ID: p.id}], f) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Abandoned implements [backend.Reader].
+func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	walk := r.leased.all()
+	if after.Set {
+		walk = r.leased.above(leaseEnd{after.Expires, after.Key})
+	}
+	var rows []*backend.Workflow
+	for l := range walk {
+		if len(rows) >= limit || l.at.After(r.now) {
+			break
+		}
+		w := r.workflows[l.key]
+		c := copyWorkflow(w)
+		c.LeaseExpires = w.LeaseExpires
+		rows = append(rows, c)
+	}
+	return rows, nil
+}
+
+// Depths implements [backend.Reader].
+func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
+	if err := alive(ctx); err != nil {
+		return backend.Depths{}, err
+	}
+	oldest := func(s *sorted[instant]) time.Time { x, _ := s.first(); return x.at }
+	woken, _ := r.since.first()
+	return backend.Depths{
+		LiveEvents: min(r.live.len(), most), OpenWaits: min(r.open, most), ParkedWaits: min(r.parked.len(), most),
+		QuarantinedWaits: min(r.held, most), Woken: min(len(r.woken), most),
+		OldestLiveEvent: oldest(r.live), OldestParked: oldest(r.parked), OldestWoken: woken.at,
+	}, nil
+}
