@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -17,6 +18,8 @@ type Engine struct {
 	backend  backend.Backend
 	clock    clock.Clock
 	maxEvent int
+	// replays is for how many batches yet intake looks before it inserts: producers are sending again.
+	replays atomic.Int32
 }
 
 // Options are the engine's settings; the zero value is good.
@@ -80,6 +83,7 @@ func (e *Engine) update(ctx context.Context, verb string, at time.Time, fn func(
 		var u *unit
 		err = e.backend.Update(ctx, verb, func(ctx context.Context, tx backend.Tx) error {
 			u = newUnit(e, tx, at)
+			u.try = try
 			if err := fn(ctx, u); err != nil {
 				return err
 			}

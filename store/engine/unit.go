@@ -16,6 +16,7 @@ type unit struct {
 	tx      backend.Tx
 	now     time.Time // the store's now
 	at      time.Time // the instant of the call (R2)
+	try     int       // 0 for the first try of the verb; a later one may look where the first took for granted
 	flows   map[backend.WorkflowKey]*flow
 	ch      backend.Changes
 	saved   map[any]struct{} // rows among the changes already, by pointer
