@@ -1,0 +1,174 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/group"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// Store is what a door needs of the store.
+type Store interface {
+	store.Intake
+	DeliverParked(ctx context.Context, waits []store.WaitRef, at time.Time) (store.Offered, error)
+}
+
+// Sender sends notices after a commit.
+type Sender interface {
+	Send(ctx context.Context, n store.Notices) error
+	Try(ctx context.Context, n store.Notices)
+}
+
+// Door is the group commit that every way in shares. Safe for concurrent use.
+type Door struct {
+	store    Store
+	sender   Sender
+	events   *group.Group[store.BufferItem, Buffered]
+	targeted *group.Group[store.DeliverItem, Delivered]
+	sending  sync.WaitGroup
+	metrics  *Metrics
+}
+
+// Buffered is the fate of one event, and when its notice is sent.
+type Buffered struct {
+	store.Buffered
+	noticed *notices
+}
+
+// Delivered is the fate of one targeted event, and when its notices are sent.
+type Delivered struct {
+	store.Delivery
+	noticed *notices
+}
+
+// notices is the sending of one batch's notices.
+type notices struct {
+	done chan struct{}
+	err  error
+}
+
+// Wait blocks until the batch's notices are acknowledged; the error says that they are not.
+func (n *notices) Wait(ctx context.Context) error {
+	if n == nil {
+		return nil
+	}
+	select {
+	case <-n.done:
+		return n.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// NewDoor opens the door. Stop it before the store and the messaging go.
+func NewDoor(s Store, sender Sender, cfg group.Config, m *Metrics) *Door {
+	d := &Door{store: s, sender: sender, metrics: m}
+	d.events = group.New(cfg, func(i store.BufferItem) int { return eventBytes(i.Event) }, d.buffer)
+	d.targeted = group.New(cfg, func(i store.DeliverItem) int { return eventBytes(i.Event) }, d.deliver)
+	return d
+}
+
+func eventBytes(e rendezvous.Event) int {
+	return len(e.Payload) + len(e.Source) + len(e.ID) + len(e.Type) + 64*len(e.Keys)
+}
+
+// Put stores an event of one tenant; see [store.Events.Buffer]. It returns after the commit; the notice follows by itself.
+func (d *Door) Put(ctx context.Context, tenant string, e rendezvous.Event) (Buffered, error) {
+	b, err := d.events.Do(ctx, store.BufferItem{Tenant: tenant, Event: e})
+	if err != nil {
+		return Buffered{}, err
+	}
+	return b, b.Err
+}
+
+// Deliver gives an event to one run; see [store.Events.DeliverTo]. After Matched the answer is recorded at once if the run is free.
+func (d *Door) Deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (Delivered, error) {
+	v, err := d.targeted.Do(ctx, store.DeliverItem{Tenant: tenant, RunID: run, Event: e, Keep: keep})
+	if err != nil {
+		return Delivered{}, err
+	}
+	return v, v.Err
+}
+
+// Stop refuses new events, commits what waits and sends its notices. Idempotent.
+func (d *Door) Stop(ctx context.Context) {
+	d.events.Stop(ctx)
+	d.targeted.Stop(ctx)
+	d.sending.Wait()
+}
+
+// buffer is the events' commit: one transaction, then one sending for all, which does not hold up the answers.
+func (d *Door) buffer(ctx context.Context, items []store.BufferItem) ([]Buffered, error) {
+	got, err := d.store.BufferBatch(ctx, items, time.Time{})
+	d.metrics.batch(ctx, "buffer", len(items), err)
+	if err != nil {
+		return nil, err
+	}
+	var all store.Notices
+	for i := range got {
+		all.Append(got[i].Notices)
+		d.metrics.buffered(ctx, items[i].Tenant, got[i])
+	}
+	sent := d.send(ctx, all)
+	out := make([]Buffered, len(got))
+	for i, b := range got {
+		out[i] = Buffered{Buffered: b, noticed: sent}
+	}
+	return out, nil
+}
+
+// deliver is the targeted events' commit; what was claimed for a free run is recorded right behind it.
+func (d *Door) deliver(ctx context.Context, items []store.DeliverItem) ([]Delivered, error) {
+	got, err := d.store.DeliverToBatch(ctx, items, time.Time{})
+	d.metrics.batch(ctx, "deliver", len(items), err)
+	if err != nil {
+		return nil, err
+	}
+	var all store.Notices
+	var claimed []store.WaitRef
+	for i := range got {
+		all.Append(got[i].Notices)
+		if got[i].Outcome == store.DeliveryMatched {
+			claimed = append(claimed, store.WaitRef{Tenant: items[i].Tenant, WaitID: rendezvous.WaitID{RunID: got[i].RunID, Effect: got[i].Effect}})
+		}
+	}
+	if len(claimed) > 0 {
+		// The claims stand whatever comes of this: the store's parked pass records what is left.
+		if offered, err := d.store.DeliverParked(ctx, claimed, time.Time{}); err == nil {
+			all.Append(offered.Notices)
+		}
+	}
+	sent := d.send(ctx, all)
+	out := make([]Delivered, len(got))
+	for i, v := range got {
+		out[i] = Delivered{Delivery: v, noticed: sent}
+	}
+	return out, nil
+}
+
+// send starts the sending of a batch's notices.
+func (d *Door) send(ctx context.Context, all store.Notices) *notices {
+	if all.Empty() {
+		return nil
+	}
+	n := &notices{done: make(chan struct{})}
+	d.sending.Go(func() {
+		n.err = d.sender.Send(context.WithoutCancel(ctx), all)
+		close(n.done)
+	})
+	return n
+}
+
+// Final reports whether an error of a door is about the event itself: sending it again as it is can never work.
+func Final(err error) bool {
+	for _, again := range [...]error{rendezvous.ErrUnavailable, rendezvous.ErrCommitUnknown, rendezvous.ErrRateLimited} {
+		if errors.Is(err, again) {
+			return false
+		}
+	}
+	return true
+}

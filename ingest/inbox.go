@@ -1,0 +1,178 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/cloudevents"
+	"github.com/rendezvous-events/rendezvous/messaging"
+)
+
+// Stream is what the worker needs of the messaging.
+type Stream interface {
+	ConsumeInbox(opts messaging.ConsumeOptions, h func(ctx context.Context, batch []messaging.Msg) []messaging.Outcome) (*messaging.Consumption, error)
+	RejectBatch(ctx context.Context, rs []messaging.Rejected) error
+}
+
+// Inbox takes producers' messages from the stream through the door. Make it with [NewInbox].
+type Inbox struct {
+	door   *Door
+	stream Stream
+	log    *slog.Logger
+	pull   *messaging.Consumption
+}
+
+// NewInbox makes the stream door; Start begins to pull.
+func NewInbox(d *Door, s Stream, log *slog.Logger) *Inbox {
+	return &Inbox{door: d, stream: s, log: log}
+}
+
+// Start begins to pull and returns.
+func (in *Inbox) Start() error {
+	pull, err := in.stream.ConsumeInbox(messaging.ConsumeOptions{Batch: messaging.Batch{Concurrency: 2}}, in.handle)
+	in.pull = pull
+	return err
+}
+
+// Stop ends the pull and lets batches under way finish; see [messaging.Consumption.Stop].
+func (in *Inbox) Stop(ctx context.Context) error {
+	if in.pull == nil {
+		return nil
+	}
+	return in.pull.Stop(ctx)
+}
+
+// arrival is one message and what becomes of it.
+type arrival struct {
+	msg      messaging.Msg
+	rejected []messaging.Rejected // what of it never becomes an event
+	waits    []*notices
+	again    bool // something about the plane failed: the whole message comes again, what was stored of it is a duplicate then
+	all      bool // the message as a whole is rejected
+}
+
+// handle works a batch: every event through the door, the rejected to their stream, and then one outcome per message.
+func (in *Inbox) handle(ctx context.Context, batch []messaging.Msg) []messaging.Outcome {
+	arrivals := make([]arrival, len(batch))
+	var wg sync.WaitGroup
+	for i := range batch {
+		arrivals[i].msg = batch[i]
+		wg.Go(func() { in.take(ctx, &arrivals[i]) })
+	}
+	wg.Wait()
+	in.reject(ctx, arrivals)
+	out := make([]messaging.Outcome, len(batch))
+	for i := range arrivals {
+		out[i] = arrivals[i].outcome(ctx)
+	}
+	return out
+}
+
+func (a *arrival) outcome(ctx context.Context) messaging.Outcome {
+	for _, n := range a.waits {
+		if n.Wait(ctx) != nil { // acknowledged only after its notices: else it comes again and is offered again
+			a.again = true
+		}
+	}
+	switch {
+	case a.again:
+		return messaging.Retry(0)
+	case a.all:
+		return messaging.Term("rejected: " + a.rejected[0].Reason)
+	}
+	return messaging.Ack()
+}
+
+// take decodes one message and puts its events through the door.
+func (in *Inbox) take(ctx context.Context, a *arrival) {
+	if a.msg.Tenant == "" {
+		a.refuse(rendezvous.InvalidField("subject", "its second token is no tenant"), nil, 0)
+		a.all = true
+		return
+	}
+	events, err := cloudevents.Decode(a.msg.Header, a.msg.Data)
+	if err != nil {
+		a.refuse(err, nil, 0)
+		a.all = true
+		return
+	}
+	results := make([]error, len(events))
+	waits := make([]*notices, len(events))
+	var wg sync.WaitGroup
+	for i := range events {
+		wg.Go(func() { waits[i], results[i] = in.put(ctx, a.msg.Tenant, events[i]) })
+	}
+	wg.Wait()
+	a.waits = waits
+	for i, err := range results {
+		switch {
+		case err == nil:
+		case Final(err):
+			a.refuse(err, events[i].Raw, i)
+		default:
+			a.again = true
+		}
+	}
+	a.all = len(a.rejected) == len(events) && len(events) > 0
+}
+
+// put takes one event in: to the run it names, kept until that asks for it, or to whoever waits.
+func (in *Inbox) put(ctx context.Context, tenant string, m cloudevents.Message) (*notices, error) {
+	if m.Err != nil {
+		return nil, m.Err
+	}
+	if err := m.Event.CheckOutside(); err != nil {
+		return nil, err
+	}
+	if m.Run != "" {
+		v, err := in.door.Deliver(ctx, tenant, m.Run, m.Event, true)
+		return v.noticed, err
+	}
+	b, err := in.door.Put(ctx, tenant, m.Event)
+	return b.noticed, err
+}
+
+// refuse notes that the event of that place, or the whole message where raw is nil, never becomes one.
+func (a *arrival) refuse(err error, raw []byte, place int) {
+	e := rendezvous.AsError(err)
+	r := messaging.Rejected{Message: a.msg, Reason: string(e.Code), Detail: e.Message, Index: place}
+	if raw != nil {
+		r.Body, r.ContentType = raw, cloudevents.Structured
+	}
+	a.rejected = append(a.rejected, r)
+}
+
+// reject puts what never becomes an event into its stream; a message whose rejection is not stored comes again.
+func (in *Inbox) reject(ctx context.Context, arrivals []arrival) {
+	var all []messaging.Rejected
+	var owner []int
+	for i, a := range arrivals {
+		for _, r := range a.rejected {
+			all, owner = append(all, r), append(owner, i)
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	err := in.stream.RejectBatch(ctx, all)
+	var failed *messaging.PublishError
+	switch {
+	case errors.As(err, &failed):
+		for _, i := range failed.Failed {
+			arrivals[owner[i]].again = true
+		}
+	case err != nil:
+		for _, i := range owner {
+			arrivals[i].again = true
+		}
+	}
+	for i, r := range all {
+		if !arrivals[owner[i]].again {
+			in.door.metrics.count(ctx, r.Message.Tenant, "rejected")
+			in.log.InfoContext(ctx, "message rejected", "tenant", r.Message.Tenant, "stream_seq", r.Message.Sequence, "reason", r.Reason, "detail", r.Detail)
+		}
+	}
+}
