@@ -9,6 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
+	"github.com/rendezvous-events/rendezvous/clock"
 )
 
 // maxBatch is the most messages of one atomic batch; the server takes 1,000.
@@ -57,6 +59,11 @@ func byStream(out []outgoing) [][]outgoing {
 }
 
 func (c *Conn) sendBatch(ctx context.Context, batch []outgoing) error {
+	// Half of the time: should no answer come, the rest is for single publishing.
+	ctx, cancel := clock.WithTimeout(ctx, c.deps.Clock, c.cfg.PublishTimeout/2)
+	defer cancel()
+	ctx, done := whileConnected(ctx, c.pub)
+	defer done()
 	id := nuid.Next()
 	for i, o := range batch[:len(batch)-1] {
 		if err := c.pub.PublishMsg(batchMessage(o.msg, id, i+1, false)); err != nil {

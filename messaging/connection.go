@@ -270,7 +270,11 @@ func (c *Conn) Connected() bool { return c.pub.IsConnected() && c.con.IsConnecte
 
 // Provision creates the streams and durables that are missing and changes nothing that exists. Concurrent calls share one pass.
 func (c *Conn) Provision(ctx context.Context) error {
-	return shared(ctx, &c.once, "provision", c.prov.run)
+	return shared(ctx, &c.once, "provision", func(ctx context.Context) error {
+		ctx, cancel := whileConnected(ctx, c.pub)
+		defer cancel()
+		return c.prov.run(ctx)
+	})
 }
 
 // shared runs f once for all concurrent callers, each of whom may leave early.
@@ -282,6 +286,21 @@ func shared(ctx context.Context, once *singleflight.Group, key string, f func(co
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// whileConnected is ctx that ends when the connection breaks: a request sent on it then is never answered, and nats.go waits on.
+func whileConnected(ctx context.Context, nc *nats.Conn) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	status := nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	go func() {
+		defer nc.RemoveStatusListener(status)
+		select {
+		case <-status:
+			cancel(nats.ErrDisconnected)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
 }
 
 // Drain ends the connections in order: consumers are expected to be stopped ([Consumption.Stop]); it drains the consume connection, waits for

@@ -47,7 +47,8 @@ type ConsumeOptions struct {
 	Gap func()
 }
 
-// handler judges one batch: one Outcome for each message, in order. A missing one is a Retry. ctx ends only when a stop ran out of patience.
+// handler judges one batch: one Outcome for each message, in order; none at all is a Retry for each. ctx ends only when a stop ran out of
+// patience.
 type handler func(ctx context.Context, batch []Msg) []Outcome
 
 // Consumption is a running consumer. It works until it is stopped, whatever happens to the broker.
@@ -68,7 +69,6 @@ type Consumption struct {
 // source is what a consumption takes messages from.
 type source struct {
 	nc       *nats.Conn
-	names    Names
 	api      string // prefix of JetStream's API subjects
 	stream   string
 	durables []string
@@ -181,7 +181,7 @@ func (c *Consumption) await(d time.Duration) bool {
 
 func (c *Consumption) handle(ctx context.Context, h handler, batch []Msg) {
 	outcomes := h(ctx, batch)
-	if len(outcomes) != len(batch) {
+	if len(outcomes) != len(batch) && len(outcomes) > 0 {
 		c.src.deps.Log.Error("handler answered another number of outcomes than it got messages; the rest comes again",
 			"stream", c.src.stream, "messages", len(batch), "outcomes", len(outcomes))
 	}

@@ -13,7 +13,14 @@ func (c *Conn) ConsumeInbox(opts ConsumeOptions, h func(ctx context.Context, bat
 	// One message of the largest size always fits a request.
 	opts.Batch = opts.Batch.withDefaults()
 	opts.Batch.Bytes = max(opts.Batch.Bytes, 2*(2*c.cfg.EventLimit+Headroom))
-	return start(c.source(c.names.Inbox(), c.names.InboxDurable()), opts, h)
+	return start(c.source(c.names.Inbox(), c.names.InboxDurable()), opts, func(ctx context.Context, batch []Msg) []Outcome {
+		for i := range batch {
+			if tenant, err := c.names.TenantOf(batch[i].Subject); err == nil {
+				batch[i].Tenant = tenant
+			}
+		}
+		return h(ctx, batch)
+	})
 }
 
 // ConsumeMatch takes match notices from every partition into one handler. What does not decode is terminated and not handed over.
@@ -27,7 +34,7 @@ func (c *Conn) ConsumeMatch(opts ConsumeOptions, h func(ctx context.Context, bat
 
 func (c *Conn) source(stream string, durables ...string) source {
 	return source{
-		nc: c.con, names: c.names, api: apiPrefix(c.cfg.Domain), stream: stream, durables: durables, ensure: c.Provision, deps: c.deps,
+		nc: c.con, api: apiPrefix(c.cfg.Domain), stream: stream, durables: durables, ensure: c.Provision, deps: c.deps,
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Msg is one received message.
 type Msg struct {
 	Subject string
-	// Tenant is the subject's second token; empty where it is not a tenant (MATCH).
+	// Tenant is the subject's second token; empty when that is no tenant's name.
 	Tenant string
 	Header nats.Header
 	Data   []byte
@@ -41,18 +41,15 @@ func headerSize(h nats.Header) int {
 	return n
 }
 
-// received reads what JetStream says about a message; false for what is not one (statuses have no acknowledgement subject).
-func received(n Names, m *nats.Msg) (Msg, string, bool) {
+// received reads what JetStream says about a message and which durable it came from; false for what is not a message (statuses have no
+// acknowledgement subject).
+func received(m *nats.Msg) (Msg, string, bool) {
 	meta, err := m.Metadata()
 	if err != nil {
 		return Msg{}, "", false
 	}
-	msg := Msg{
+	return Msg{
 		Subject: m.Subject, Header: m.Header, Data: m.Data, Stream: meta.Stream, Sequence: meta.Sequence.Stream,
 		Stored: meta.Timestamp.UTC(), Delivered: meta.NumDelivered, Pending: meta.NumPending, reply: m.Reply,
-	}
-	if tenant, err := n.TenantOf(m.Subject); err == nil {
-		msg.Tenant = tenant
-	}
-	return msg, meta.Consumer, true
+	}, meta.Consumer, true
 }

@@ -3,6 +3,7 @@ package messaging
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -125,7 +126,7 @@ func (p *puller) take(opts Batch) []Msg {
 
 // receive is the subscription's callback.
 func (p *puller) receive(m *nats.Msg) {
-	msg, durable, ok := received(p.src.names, m)
+	msg, durable, ok := received(m)
 	if !ok {
 		p.status(m)
 		return
@@ -306,7 +307,10 @@ func (p *puller) heal(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			p.src.deps.Log.Warn("cannot make sure of stream and consumers; trying again", "stream", p.src.stream, "error", err)
+			if !p.src.nc.IsConnected() {
+				return
+			}
+			p.src.deps.Log.Warn("cannot make sure of stream and consumers; trying again", "stream", p.src.stream, "error", err, "cause", errors.Unwrap(err))
 			continue
 		}
 		p.pullBroken()

@@ -61,8 +61,12 @@ func ConsumeResume(nc *nats.Conn, q ResumeQueue, deps Deps, opts ConsumeOptions,
 	names := NamesOf(q.Prefix)
 	want := durableConfig(q.Durable, names.ResumeSubject(q.Tenant, q.Queue), q.AckWait, q.InFlight)
 	src := source{
-		nc: nc, names: names, api: apiPrefix(q.Domain), stream: names.Resume(), durables: []string{q.Durable}, deps: deps,
-		ensure: func(ctx context.Context) error { return ensureConsumer(ctx, js, deps.Log, names.Resume(), want) },
+		nc: nc, api: apiPrefix(q.Domain), stream: names.Resume(), durables: []string{q.Durable}, deps: deps,
+		ensure: func(ctx context.Context) error {
+			ctx, cancel := whileConnected(ctx, nc)
+			defer cancel()
+			return ensureConsumer(ctx, js, deps.Log, names.Resume(), want)
+		},
 	}
 	return start(src, opts, typed(deps, names.Resume(), decodeResume(q.Tenant, q.Queue), h))
 }
