@@ -1,0 +1,57 @@
+package fault
+
+import (
+	"context"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// tx forwards the reads and writes of one transaction and lets each fail.
+type tx struct {
+	reader
+	inner backend.Tx
+}
+
+// LockWorkflows implements [backend.Tx].
+func (t *tx) LockWorkflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
+	return through(ctx, t.at, func() (map[backend.WorkflowKey]*backend.Workflow, error) { return t.inner.LockWorkflows(ctx, keys) })
+}
+
+// NewEventNumbers implements [backend.Tx].
+func (t *tx) NewEventNumbers(ctx context.Context, n int) ([]int64, error) {
+	return through(ctx, t.at, func() ([]int64, error) { return t.inner.NewEventNumbers(ctx, n) })
+}
+
+// NewWaitNumbers implements [backend.Tx].
+func (t *tx) NewWaitNumbers(ctx context.Context, n int) ([]int64, error) {
+	return through(ctx, t.at, func() ([]int64, error) { return t.inner.NewWaitNumbers(ctx, n) })
+}
+
+// NewTakes implements [backend.Tx].
+func (t *tx) NewTakes(ctx context.Context, n int) ([]int64, error) {
+	return through(ctx, t.at, func() ([]int64, error) { return t.inner.NewTakes(ctx, n) })
+}
+
+// DueParked implements [backend.Tx].
+func (t *tx) DueParked(ctx context.Context, limit int) ([]*backend.Wait, bool, error) {
+	return paged(ctx, t.at, func() ([]*backend.Wait, bool, error) { return t.inner.DueParked(ctx, limit) })
+}
+
+// DueWoken implements [backend.Tx].
+func (t *tx) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, error) {
+	return paged(ctx, t.at, func() ([]*backend.Woken, bool, error) { return t.inner.DueWoken(ctx, limit) })
+}
+
+// UnmetEvents implements [backend.Tx].
+func (t *tx) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, bool, error) {
+	return paged(ctx, t.at, func() ([]*backend.Event, bool, error) { return t.inner.UnmetEvents(ctx, before, after, limit) })
+}
+
+// Apply implements [backend.Tx].
+func (t *tx) Apply(ctx context.Context, c *backend.Changes) error {
+	if err := t.at.next(ctx); err != nil {
+		return err
+	}
+	return t.inner.Apply(ctx, c)
+}
