@@ -1,0 +1,90 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// metrics are the worker's instruments.
+type metrics struct {
+	offers   metric.Int64Counter
+	retries  metric.Int64Counter
+	sizes    metric.Int64Histogram
+	duration metric.Float64Histogram
+	errors   metric.Int64Counter
+}
+
+func newMetrics(m metric.Meter) (*metrics, error) {
+	var err error
+	keep := func(e error) {
+		if err == nil {
+			err = e
+		}
+	}
+	counter := func(name, unit, text string) metric.Int64Counter {
+		c, e := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(text))
+		keep(e)
+		return c
+	}
+	sizes, e1 := m.Int64Histogram("rendezvous.delivery.batch.size", metric.WithUnit("{item}"), metric.WithDescription("Items of an offer."),
+		metric.WithExplicitBucketBoundaries(1, 2, 5, 10, 25, 50, 100, 250, 500))
+	duration, e2 := m.Float64Histogram("rendezvous.delivery.batch.duration", metric.WithUnit("s"), metric.WithDescription("Time of an offer's transaction."))
+	keep(e1)
+	keep(e2)
+	return &metrics{
+		offers:   counter("rendezvous.delivery.offers", "{item}", "Offered items and pulled-in pairs, by outcome."),
+		retries:  counter("rendezvous.delivery.retries", "{wait}", "Parked waits tried again from memory, by outcome."),
+		errors:   counter("rendezvous.delivery.batch.errors", "{batch}", "Offers that failed as a whole, by code."),
+		sizes:    sizes,
+		duration: duration,
+	}, err
+}
+
+func (m *metrics) batch(ctx context.Context, n int, took time.Duration, err error) {
+	m.sizes.Record(ctx, int64(n))
+	m.duration.Record(ctx, took.Seconds())
+	if err != nil {
+		m.errors.Add(ctx, 1, metric.WithAttributes(attribute.String("code", string(rendezvous.AsError(err).Code))))
+	}
+}
+
+func (m *metrics) offer(ctx context.Context, o store.Offer) {
+	m.offers.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", string(o.Outcome))))
+}
+
+func (m *metrics) retry(ctx context.Context, o store.Offer) {
+	m.retries.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", string(o.Outcome))))
+}
+
+// traceOffer adds the match of a pair to the event's trace, linked to the wait's (design section 8), and the answer below it once it is recorded.
+// Nobody pays for it where the event carries no trace.
+func (w *Worker) traceOffer(ctx context.Context, o store.Offer) {
+	if o.EventTrace.Parent == "" || (o.Outcome != store.OfferDelivered && o.Outcome != store.OfferParked) {
+		return
+	}
+	var links []trace.Link
+	if c := trace.SpanContextFromContext(messaging.WithTrace(context.Background(), o.WaitTrace)); c.IsValid() {
+		links = append(links, trace.Link{SpanContext: c})
+	}
+	pair := []attribute.KeyValue{
+		attribute.String("rendezvous.tenant", o.Tenant), attribute.String("rendezvous.event.source", o.Event.Source), attribute.String("rendezvous.event.id", o.Event.ID),
+		attribute.String("rendezvous.run_id", o.Wait.RunID), attribute.String("rendezvous.effect", o.Wait.Effect), attribute.String("rendezvous.outcome", string(o.Outcome)),
+	}
+	ctx, match := w.deps.Tracer.Start(messaging.WithTrace(ctx, o.EventTrace), "match", trace.WithSpanKind(trace.SpanKindConsumer), trace.WithLinks(links...),
+		trace.WithAttributes(attribute.String("messaging.system", "nats"), attribute.String("messaging.operation.type", "process"),
+			attribute.String("messaging.destination.name", "match")), trace.WithAttributes(pair...))
+	defer match.End()
+	if o.Outcome == store.OfferDelivered {
+		_, answer := w.deps.Tracer.Start(ctx, "answer", trace.WithAttributes(attribute.String("rendezvous.workflow_id", o.WorkflowID),
+			attribute.Int64("rendezvous.seq", o.Seq)), trace.WithAttributes(pair...))
+		answer.End()
+	}
+}
