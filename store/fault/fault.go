@@ -1,7 +1,3 @@
-// Package fault puts failures between store/engine and its backend, where a network and a database would fail: tests arm one, and the next
-// transaction that it fits meets it.
-//
-// Idle it changes nothing, so a battery that passes bare must pass through it.
 package fault
 
 import (
@@ -13,146 +9,171 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
-// Point is where a failure strikes a write transaction.
+// Point is where in a transaction a failure strikes.
 type Point string
 
 // The points.
 const (
-	Begin  Point = "begin"  // it never started: unavailable
-	Apply  Point = "apply"  // its changes never arrived, all is undone: unavailable
-	Commit Point = "commit" // its changes arrived, the commit failed, all is undone: unavailable
-	Answer Point = "answer" // it is committed and the answer is lost: commit_unknown
-	Stale  Point = "stale"  // a row moved on under it, all is undone: the engine makes it anew
-	Retry  Point = "retry"  // the database gave up on it, all is undone: the engine makes it anew
+	// BeforeCommit strikes when everything is applied and nothing is committed: nothing is written, the caller gets unavailable. Reads have no such point.
+	BeforeCommit Point = "before_commit"
+	// AfterCommit strikes when all is written and the caller does not know: it gets commit_unknown. Reads have no such point.
+	AfterCommit Point = "after_commit"
+	// AtCall strikes instead of the n-th call inside a transaction or a read: nothing is written, the caller gets unavailable.
+	AtCall Point = "at_call"
 )
 
-// Backend is a backend whose failures are armed. It is safe for concurrent use.
-type Backend struct {
-	backend.Backend
-	mu    sync.Mutex
-	armed []strike
-	away  bool
+// Failure says what is to fail.
+type Failure struct {
+	Verb  string // the name the transaction was begun with; "" is any
+	Point Point
+	Call  int // AtCall: which call of the transaction, from 1. Now and the counted reads and writes of one transaction are numbered in their order; Now is not counted
+	Skip  int // how often the point is passed before it strikes: 0 is the first time
+	Times int // how often it strikes: 0 is once, negative is for ever
+	Err   error
+	// Do runs at the point, in the transaction's goroutine, before it fails; with Do set and Err nil the transaction fails with what Do answers, and goes
+	// on if that is nil. So a test can hold a transaction at a point, or do something else meanwhile. Do must not call back into the same backend where
+	// that runs one transaction at a time, as memory does.
+	Do func(ctx context.Context) error
 }
 
-type strike struct {
-	point Point
-	verbs []string
+// Backend forwards to another backend and fails where it is told to. It is safe for concurrent use.
+type Backend struct {
+	inner backend.Backend
+	mu    sync.Mutex
+	armed []*Armed
 }
 
 var _ backend.Backend = (*Backend)(nil)
 
-// Wrap puts an idle wrapper around inner.
-func Wrap(inner backend.Backend) *Backend { return &Backend{Backend: inner} }
+// Wrap puts b behind failures. None is armed.
+func Wrap(b backend.Backend) *Backend { return &Backend{inner: b} }
 
-// Arm makes the next write transaction of one of those verbs (of any verb, when none is given) fail at that point, once. Several armed failures
-// strike one after the other. A transaction that writes nothing meets Apply and Stale as if it did.
-func (b *Backend) Arm(p Point, verbs ...string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.armed = append(b.armed, strike{p, verbs})
+// Armed is a failure that waits for its moment.
+type Armed struct {
+	Failure
+	owner  *Backend
+	passed int
+	struck int
 }
 
-// Armed is the number of failures that have not struck yet: a test that armed one asserts 0 at its end.
-func (b *Backend) Armed() int {
+// Arm arms a failure and answers its handle. A failure without a known point, or AtCall without a call, can never strike: Arm panics.
+func (b *Backend) Arm(f Failure) *Armed {
+	switch f.Point {
+	case BeforeCommit, AfterCommit:
+	case AtCall:
+		if f.Call < 1 {
+			panic("fault: a failure at a call needs the number of that call, from 1")
+		}
+	default:
+		panic("fault: unknown point " + string(f.Point))
+	}
+	a := &Armed{Failure: f, owner: b}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.armed)
+	b.armed = append(b.armed, a)
+	return a
 }
 
-// Away makes every call unavailable until it is called with false.
-func (b *Backend) Away(away bool) {
+// Disarm takes every failure back.
+func (b *Backend) Disarm() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.away = away
+	b.armed = nil
+}
+
+// Disarm takes this failure back.
+func (a *Armed) Disarm() {
+	a.owner.mu.Lock()
+	defer a.owner.mu.Unlock()
+	a.owner.armed = slices.DeleteFunc(a.owner.armed, func(o *Armed) bool { return o == a })
+}
+
+// Struck is how often the failure has struck.
+func (a *Armed) Struck() int {
+	a.owner.mu.Lock()
+	defer a.owner.mu.Unlock()
+	return a.struck
+}
+
+// pass comes by a point and answers the failure that strikes there, if one does.
+func (b *Backend) pass(ctx context.Context, verb string, p Point, call int) error {
+	a := b.strike(verb, p, call)
+	if a == nil {
+		return nil
+	}
+	if a.Do != nil {
+		if err := a.Do(ctx); err != nil || a.Err == nil {
+			return err
+		}
+	}
+	if a.Err != nil {
+		return a.Err
+	}
+	if p == AfterCommit {
+		return rendezvous.Errorf(rendezvous.CodeCommitUnknown, "%s: the answer of the commit was lost (an armed failure); repeat the same call", verb)
+	}
+	return rendezvous.Errorf(rendezvous.CodeUnavailable, "%s: the store failed (an armed failure); nothing was done, try again", verb)
+}
+
+// strike finds the first armed failure that is due at a point and counts it.
+func (b *Backend) strike(verb string, p Point, call int) *Armed {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, a := range b.armed {
+		if a.Point != p || a.Call != call && p == AtCall || a.Verb != "" && a.Verb != verb {
+			continue
+		}
+		if a.passed++; a.passed <= a.Skip {
+			continue
+		}
+		a.struck++
+		if a.Times >= 0 && a.struck >= max(a.Times, 1) {
+			b.armed = slices.Delete(b.armed, i, i+1)
+		}
+		return a
+	}
+	return nil
 }
 
 // Update implements [backend.Backend].
 func (b *Backend) Update(ctx context.Context, verb string, fn func(ctx context.Context, tx backend.Tx) error) error {
-	point, err := b.next(verb)
+	err := b.inner.Update(ctx, verb, func(ctx context.Context, inner backend.Tx) error {
+		if err := fn(ctx, &tx{reader: reader{inner: inner, at: &calls{owner: b, verb: verb}}, inner: inner}); err != nil {
+			return err
+		}
+		return b.pass(ctx, verb, BeforeCommit, 0)
+	})
 	if err != nil {
 		return err
 	}
-	err = b.Backend.Update(ctx, verb, func(ctx context.Context, tx backend.Tx) error {
-		if point == Apply || point == Stale {
-			tx = failing{tx, point}
-		}
-		if err := fn(ctx, tx); err != nil {
-			return err
-		}
-		return failure(point)
-	})
-	if err == nil && point == Answer {
-		return rendezvous.Errorf(rendezvous.CodeCommitUnknown, "the answer to the commit was lost; repeat the same call")
-	}
-	return err
+	return b.pass(ctx, verb, AfterCommit, 0)
 }
 
 // View implements [backend.Backend].
 func (b *Backend) View(ctx context.Context, verb string, fn func(ctx context.Context, r backend.Reader) error) error {
-	if err := b.gone(); err != nil {
-		return err
-	}
-	return b.Backend.View(ctx, verb, fn)
+	return b.inner.View(ctx, verb, func(ctx context.Context, inner backend.Reader) error {
+		return fn(ctx, &reader{inner: inner, at: &calls{owner: b, verb: verb}})
+	})
 }
 
 // Ping implements [backend.Backend].
-func (b *Backend) Ping(ctx context.Context) error {
-	if err := b.gone(); err != nil {
-		return err
-	}
-	return b.Backend.Ping(ctx)
+func (b *Backend) Ping(ctx context.Context) error { return b.inner.Ping(ctx) }
+
+// Close implements [backend.Backend].
+func (b *Backend) Close() error { return b.inner.Close() }
+
+// Shards implements [backend.Backend].
+func (b *Backend) Shards() int { return b.inner.Shards() }
+
+// calls counts the calls of one transaction.
+type calls struct {
+	owner *Backend
+	verb  string
+	n     int
 }
 
-func (b *Backend) gone() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.away {
-		return lost("the store is away")
-	}
-	return nil
+// next counts a call and answers the failure that strikes instead of it.
+func (c *calls) next(ctx context.Context) error {
+	c.n++
+	return c.owner.pass(ctx, c.verb, AtCall, c.n)
 }
-
-// next takes the failure that is this transaction's to meet, "" for none.
-func (b *Backend) next(verb string) (Point, error) {
-	if err := b.gone(); err != nil {
-		return "", err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	i := slices.IndexFunc(b.armed, func(s strike) bool { return len(s.verbs) == 0 || slices.Contains(s.verbs, verb) })
-	if i < 0 {
-		return "", nil
-	}
-	point := b.armed[i].point
-	b.armed = slices.Delete(b.armed, i, i+1)
-	if point == Begin {
-		return "", lost("the transaction never began")
-	}
-	return point, nil
-}
-
-// failure is what a transaction that ran to its end meets instead of its commit.
-func failure(p Point) error {
-	switch p {
-	case Apply, Commit:
-		return lost("the transaction was lost before its commit")
-	case Stale:
-		return backend.ErrStale
-	case Retry:
-		return backend.ErrRetry
-	}
-	return nil
-}
-
-func lost(what string) error {
-	return rendezvous.Errorf(rendezvous.CodeUnavailable, "%s; nothing was done, try again", what)
-}
-
-// failing is a transaction whose changes never arrive.
-type failing struct {
-	backend.Tx
-	point Point
-}
-
-// Apply implements [backend.Tx].
-func (f failing) Apply(context.Context, *backend.Changes) error { return failure(f.point) }
