@@ -26,13 +26,15 @@ const (
 type Failure struct {
 	Verb  string // the name the transaction was begun with; "" is any
 	Point Point
-	Call  int // AtCall: which call of the transaction, from 1. Now and the counted reads and writes of one transaction are numbered in their order; Now is not counted
-	Skip  int // how often the point is passed before it strikes: 0 is the first time
+	// Call is, for AtCall, which call of the transaction, from 1: reads and writes are numbered together, in their order. Now is not counted.
+	Call  int
+	Skip  int // how often the point is passed before it strikes: 0 strikes the first time
 	Times int // how often it strikes: 0 is once, negative is for ever
-	Err   error
-	// Do runs at the point, in the transaction's goroutine, before it fails; with Do set and Err nil the transaction fails with what Do answers, and goes
-	// on if that is nil. So a test can hold a transaction at a point, or do something else meanwhile. Do must not call back into the same backend where
-	// that runs one transaction at a time, as memory does.
+	// Err is what the transaction fails with, instead of the point's own error.
+	Err error
+	// Do runs at the point, in the transaction's goroutine. With Err nil the transaction fails with what Do answers, and goes on if that is nil: so a test
+	// can hold a transaction at a point, or do something else meanwhile. In an engine that runs one transaction at a time, as memory does, Do must not
+	// wait for another.
 	Do func(ctx context.Context) error
 }
 

@@ -176,8 +176,8 @@ func TestArmRefusesWhatCannotStrike(t *testing.T) {
 	}
 }
 
-// TestEveryCallIsForwardedAndCounted calls every method of a transaction with a failure at each: a method that passed by the counter would not fail.
-func TestEveryCallIsForwardedAndCounted(t *testing.T) {
+// TestEveryMethodCanBreak calls every method of a transaction under a failure at its first call: one that passed by the counter would not fail.
+func TestEveryMethodCanBreak(t *testing.T) {
 	b := open(t)
 	b.Arm(fault.Failure{Point: fault.AtCall, Call: 1, Times: -1})
 	shape := reflect.TypeFor[backend.Tx]()
