@@ -71,7 +71,7 @@ func (t *tenant) Name() string { return t.name }
 const maxTries = 24
 
 // update runs one write verb: fn plans in u and the changes it leaves are applied and committed. It is made anew while rows move on under it (R7).
-// fn must not keep anything across calls: it starts over each time. What is to be noticed after the commit is answered.
+// fn must not keep anything across calls: it starts over each time. What is to be noticed after the commit is answered, also beside commit_unknown.
 func (e *Engine) update(ctx context.Context, verb string, at time.Time, fn func(ctx context.Context, u *unit) error) (store.Notices, error) {
 	var err error
 	for try := range maxTries {
@@ -90,10 +90,10 @@ func (e *Engine) update(ctx context.Context, verb string, at time.Time, fn func(
 			return u.apply(ctx)
 		})
 		if !errors.Is(err, backend.ErrStale) && !errors.Is(err, backend.ErrRetry) {
-			if err != nil {
-				return store.Notices{}, err
+			if u != nil && (err == nil || rendezvous.CodeOf(err) == rendezvous.CodeCommitUnknown) {
+				return u.notices, err // it may have landed: a caller that finds out has the notices to send
 			}
-			return u.notices, nil
+			return store.Notices{}, err
 		}
 	}
 	return store.Notices{}, unavailable("%s: rows kept moving under it; try again", verb).Because(err)
