@@ -114,8 +114,9 @@ type Tx interface {
 	DueWoken(ctx context.Context, limit int) (rows []*Woken, more bool, err error)
 	// UnmetEvents answers live, unexpired events with number > after without a running take (take_until > now) whose live_since is ≤ before and that share a
 	// match key and type with an open wait whose OpenSince is ≤ before, by number, fair by tenant, skipping locked rows. A targeted event counts when
-	// its run has such an open wait of its type.
-	UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) (rows []*Event, more bool, err error)
+	// its run has such an open wait of its type. How many live events one call looks at is bounded, so a page may be short or empty and not the last:
+	// next is the after of the following page, below every event that is owed a place and got none; 0 says that all were looked at.
+	UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) (rows []*Event, next int64, err error)
 
 	// Apply makes all changes or none, in one round trip. It is the last thing a verb does in its transaction, called at most once.
 	Apply(ctx context.Context, c *Changes) error

@@ -27,10 +27,11 @@ func through[T any](ctx context.Context, at *calls, call func() (T, error)) (T, 
 }
 
 // paged is through for the pages that say whether more was due.
-func paged[T any](ctx context.Context, at *calls, call func() (T, bool, error)) (T, bool, error) {
+func paged[T, U any](ctx context.Context, at *calls, call func() (T, U, error)) (T, U, error) {
 	if err := at.next(ctx); err != nil {
 		var none T
-		return none, false, err
+		var end U
+		return none, end, err
 	}
 	return call()
 }

@@ -44,8 +44,8 @@ func (t *tx) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, e
 }
 
 // UnmetEvents implements [backend.Tx].
-func (t *tx) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, bool, error) {
-	return paged(ctx, t.at, func() ([]*backend.Event, bool, error) { return t.inner.UnmetEvents(ctx, before, after, limit) })
+func (t *tx) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
+	return paged(ctx, t.at, func() ([]*backend.Event, int64, error) { return t.inner.UnmetEvents(ctx, before, after, limit) })
 }
 
 // Apply implements [backend.Tx].

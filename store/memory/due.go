@@ -95,9 +95,9 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 }
 
 // UnmetEvents implements [backend.Tx]. It walks only meetings that have both sides: in health there are next to none, whatever is stored.
-func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, bool, error) {
+func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
 	if err := alive(ctx); err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
 	due := map[string][]int64{}
 	for name, o := range t.tenants {
@@ -110,11 +110,28 @@ func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after i
 		}
 	}
 	places, more := fair(due, limit, cmp.Compare[int64])
+	var next int64
+	if more {
+		next = lowestLeft(due, places) - 1
+	}
 	rows := make([]*backend.Event, len(places))
 	for i, number := range places {
 		rows[i] = copyEvent(t.eventsByNum[number], false)
 	}
-	return rows, more, nil
+	return rows, next, nil
+}
+
+// lowestLeft is the lowest of the numbers that got no place. It is never the lowest of all: that one is always handed out.
+func lowestLeft(due map[string][]int64, places []int64) int64 {
+	var lowest int64
+	for _, own := range due {
+		for _, number := range own {
+			if _, placed := slices.BinarySearch(places, number); !placed && (lowest == 0 || number < lowest) {
+				lowest = number
+			}
+		}
+	}
+	return lowest
 }
 
 // unmetAt adds the events left apart at one meeting, lowest first, one more than a page holds at most.
