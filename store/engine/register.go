@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
@@ -32,6 +33,6 @@ func (u *unit) register(ctx context.Context, regs []*registration) error {
 
 // secondLook offers the waits that took nothing, after their commit (O6), and completes their out. It answers what to notice. Its failure fails nothing:
 // the lost-notice pass comes behind it.
-func (e *Engine) secondLook(ctx context.Context, tenant string, regs []*registration) store.Notices {
+func (e *Engine) secondLook(ctx context.Context, at time.Time, regs []*registration) store.Notices {
 	return store.Notices{}
 }
