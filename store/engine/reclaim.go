@@ -167,9 +167,12 @@ func (u *unit) reclaimOne(ctx context.Context, f *flow, item store.ReclaimItem, 
 	got.Reclaims = f.Reclaims
 	next := resumeRetry
 	if f.Reclaims > 1 {
-		next = doubled(time.Second, f.Reclaims-1, maxResumeRetry)
+		next = reclaimPause(f.Reclaims)
 	}
 	u.mark(f, rendezvous.CauseLeaseExpired, f.Head, next)
 	f.notify = f.Reclaims == 1
 	return got, nil
 }
+
+// reclaimPause is how long after the n-th reclaim in a row the first notice goes out, from the second on.
+func reclaimPause(n int) time.Duration { return doubled(time.Second, n-1, maxResumeRetry) }
