@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -86,8 +87,10 @@ func (c *Cluster) initialize(ctx context.Context) error {
 	}
 	initdb := exec.CommandContext(ctx, c.programs.initdb, "-D", c.data(), "-E", "UTF8", "--locale=C",
 		"-U", superuser, "--auth=password", "--pwfile", secret)
-	if out, err := c.owner.own(initdb, c.dir).CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
+	var out bytes.Buffer
+	initdb.Stdout, initdb.Stderr = &out, &out
+	if err := c.runWatched(c.owner.own(initdb, c.dir)); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out.Bytes())
 	}
 	conf, err := os.OpenFile(filepath.Join(c.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -98,6 +101,14 @@ func (c *Cluster) initialize(ctx context.Context) error {
 		return fmt.Errorf("cannot configure a test cluster: %w", err)
 	}
 	return nil
+}
+
+// runWatched runs a program that must not outlive the test process either: it would write into a folder that is being removed.
+func (c *Cluster) runWatched(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return errors.Join(c.watchdog.watch(cmd.Process.Pid), cmd.Wait(), c.watchdog.watch(0))
 }
 
 // write leaves a file that only the server's account reads.

@@ -5,26 +5,34 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-// roleVariable makes this test binary play another test process: it starts a cluster, prints its URL, folder and process id, and holds it until its standard
-// input ends. Then it stops in order.
-const roleVariable = "RDV_PGTEST_HOLDS_A_CLUSTER"
+// roleVariable makes this test binary play another test process.
+const roleVariable = "RDV_PGTEST_ROLE"
+
+// roles are what that process does. Each prints what the test needs to know of it.
+var roles = map[string]func() error{
+	"cluster": holdCluster,
+	"program": holdProgram,
+}
 
 func TestMain(m *testing.M) {
-	if os.Getenv(roleVariable) == "" {
+	role, ok := roles[os.Getenv(roleVariable)]
+	if !ok {
 		goleak.VerifyTestMain(WithCluster(m))
 		return
 	}
-	if err := holdCluster(); err != nil {
+	if err := role(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
+// holdCluster starts a cluster, holds it until the standard input ends, and stops it in order.
 func holdCluster() error {
 	c, err := Start(context.Background())
 	if err != nil {
@@ -35,4 +43,24 @@ func holdCluster() error {
 		return err
 	}
 	return c.Stop()
+}
+
+// holdProgram runs a program that does not end, as one in the place of initdb.
+func holdProgram() error {
+	owner, err := findAccount()
+	if err != nil {
+		return err
+	}
+	dir, err := owner.tempFolder()
+	if err != nil {
+		return err
+	}
+	guard, err := startWatchdog(owner, dir)
+	if err != nil {
+		return err
+	}
+	c := &Cluster{owner: owner, dir: dir, watchdog: guard}
+	program := owner.own(exec.Command("/bin/sh", "-c", "echo none $1 $$; exec sleep 1000", "sh", dir), dir)
+	program.Stdout = os.Stdout
+	return c.runWatched(program)
 }

@@ -6,9 +6,10 @@ import (
 	"os/exec"
 )
 
-// watchScript reads the server's process id, one per line, the last one valid, an empty line for none. The input ends when the test process does, also when that is
-// killed; then it stops the server at once (SIGQUIT, after ten seconds SIGKILL) and removes the folder. Were the test process to die
-// between starting a server and writing its id, the missing folder would end that server within a minute: postgres looks for its lock file.
+// watchScript reads the process id of the server, or of the initdb before it, one per line, the last one valid, an empty line for none. The input ends when the
+// test process does, also when that is killed; then it stops the process at once (SIGQUIT, after ten seconds SIGKILL) and removes the folder, again
+// where a dying child still wrote into it. Were the test process to die between starting a server and writing its id, the missing folder
+// would end that server within a minute: postgres looks for its lock file.
 const watchScript = `
 pid=
 while read -r line; do pid=$line; done
@@ -17,7 +18,8 @@ if [ -n "$pid" ] && kill -QUIT "$pid" 2>/dev/null; then
   while [ "$n" -lt 100 ] && kill -0 "$pid" 2>/dev/null; do sleep 0.1; n=$((n + 1)); done
   kill -KILL "$pid" 2>/dev/null
 fi
-rm -rf -- "$1"
+n=0
+while rm -rf -- "$1"; [ "$n" -lt 50 ] && [ -n "$(ls -A "$1" 2>/dev/null)" ]; do sleep 0.1; n=$((n + 1)); done
 `
 
 // watchdog ends a cluster whose test process is gone.
@@ -39,7 +41,7 @@ func startWatchdog(owner account, dir string) (*watchdog, error) {
 	return &watchdog{cmd: cmd, pipe: pipe}, nil
 }
 
-// watch names the server to end; 0 for none.
+// watch names the process to end; 0 for none.
 func (w *watchdog) watch(pid int) error {
 	line := fmt.Sprintln(pid)
 	if pid == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/clock"
 )
 
-// holder is another test process that holds a cluster.
+// holder is another test process that holds a cluster, or a program in its place.
 type holder struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -24,9 +24,9 @@ type holder struct {
 	pid   int
 }
 
-func hold(t *testing.T, cmd *exec.Cmd) *holder {
+func hold(t *testing.T, role string, cmd *exec.Cmd) *holder {
 	t.Helper()
-	cmd.Env = append(os.Environ(), roleVariable+"=1")
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -42,7 +42,7 @@ func hold(t *testing.T, cmd *exec.Cmd) *holder {
 	h := &holder{cmd: cmd, stdin: stdin}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		t.Fatalf("the other process has no cluster: %v, %v", err, cmd.Wait())
+		t.Fatalf("the other process holds nothing: %v, %v", err, cmd.Wait())
 	}
 	if _, err := fmt.Sscan(line, &h.url, &h.dir, &h.pid); err != nil {
 		t.Fatal(err)
@@ -50,14 +50,14 @@ func hold(t *testing.T, cmd *exec.Cmd) *holder {
 	return h
 }
 
-// awaitEnd looks again and again: a process that is not a child gives no signal when it ends.
-func (h *holder) awaitEnd(t *testing.T) {
+// await looks again and again: a process that is not a child gives no signal of what it does.
+func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := clock.WithTimeout(t.Context(), clock.System, 30*time.Second)
 	defer cancel()
-	for alive(h.pid) || !gone(h.dir) {
-		if clock.Sleep(ctx, clock.System, 20*time.Millisecond) != nil {
-			t.Fatalf("left after 30 s: server %v, folder %v", alive(h.pid), !gone(h.dir))
+	for !ok() {
+		if clock.Sleep(ctx, clock.System, 10*time.Millisecond) != nil {
+			t.Fatalf("after 30 s still not: %s", what)
 		}
 	}
 }
@@ -72,17 +72,52 @@ func self(t *testing.T) string {
 }
 
 func TestAKilledTestProcessLeavesNothing(t *testing.T) {
-	h := hold(t, exec.Command(self(t)))
-	if !alive(h.pid) || gone(h.dir) {
-		t.Fatal("the other process has no cluster")
+	for role := range roles {
+		t.Run(role, func(t *testing.T) {
+			h := hold(t, role, exec.Command(self(t)))
+			if !alive(h.pid) || gone(h.dir) {
+				t.Fatal("the other process holds nothing")
+			}
+			if err := h.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.cmd.Wait(); err == nil {
+				t.Fatal("the other process was not killed")
+			}
+			await(t, "no process and no folder", func() bool { return !alive(h.pid) && gone(h.dir) })
+		})
 	}
-	if err := h.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
+}
+
+func TestATestProcessKilledWhileItsClusterIsMadeLeavesNothing(t *testing.T) {
+	base := t.TempDir()
+	for dir := base; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := h.cmd.Wait(); err == nil {
-		t.Fatal("the other process was not killed")
+	for range 3 {
+		cmd := exec.Command(self(t))
+		cmd.Env = append(os.Environ(), roleVariable+"=cluster", "TMPDIR="+base)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// initdb makes this file early in its second of work.
+		await(t, "initdb at work", func() bool {
+			found, err := filepath.Glob(filepath.Join(base, "*", "data", "PG_VERSION"))
+			return err == nil && len(found) > 0
+		})
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err == nil {
+			t.Fatal("the other process was not killed")
+		}
+		await(t, "an empty folder", func() bool {
+			left, err := os.ReadDir(base)
+			return err == nil && len(left) == 0
+		})
 	}
-	h.awaitEnd(t)
 }
 
 // PostgreSQL runs as another account for root only; everybody else runs it as themselves. Root's run of this test covers both.
@@ -96,7 +131,7 @@ func TestAnAccountWithoutRightsStartsItsOwn(t *testing.T) {
 	cmd := exec.Command(binary)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
-	h := hold(t, cmd)
+	h := hold(t, "cluster", cmd)
 	if got := ask[string](t, h.url, "SHOW fsync"); got != "on" {
 		t.Errorf("fsync is %q", got)
 	}
