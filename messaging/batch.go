@@ -26,13 +26,14 @@ const (
 // sendBatches publishes what it can in atomic batches, one sync of the disk for each, and answers what is left for single publishing: too few
 // for a batch, or a batch the server did not take (one message in it is known already, say). What may have been stored all the same is
 // stored once, by its Nats-Msg-Id.
-func (c *Conn) sendBatches(ctx context.Context, out []outgoing) (left []outgoing) {
-	for _, group := range byStream(out) {
+func (c *Conn) sendBatches(ctx context.Context, out []outgoing) []outgoing {
+	groups, left := batches(out, c.names)
+	for _, group := range groups {
 		for len(group) > 0 {
 			n := min(len(group), maxBatch)
 			batch := group[:n]
 			group = group[n:]
-			if n == 1 || !batchable(batch[0].stream, c.names) || c.sendBatch(ctx, batch) != nil {
+			if n == 1 || c.sendBatch(ctx, batch) != nil {
 				left = append(left, batch...)
 			}
 		}
@@ -40,22 +41,21 @@ func (c *Conn) sendBatches(ctx context.Context, out []outgoing) (left []outgoing
 	return left
 }
 
-// batchable streams are made with AllowAtomicPublish on the embedded server.
-func batchable(stream string, n Names) bool { return stream == n.Match() || stream == n.Resume() }
-
-// byStream splits by stream, keeping order, and moves repeats of a message id out: a batch with one is refused as a whole.
-func byStream(out []outgoing) [][]outgoing {
-	at := map[string]int{}
-	var groups [][]outgoing
+// batches splits by stream, keeping order. What is left: messages for streams that take no batches (see provision.go), and repeats of a message
+// id, since a batch with one is refused as a whole.
+func batches(out []outgoing, n Names) (groups map[string][]outgoing, left []outgoing) {
+	groups = map[string][]outgoing{}
+	ids := make(map[string]bool, len(out))
 	for _, o := range out {
-		i, ok := at[o.stream]
-		if !ok {
-			i = len(groups)
-			at[o.stream], groups = i, append(groups, nil)
+		id := o.msg.Header.Get(nats.MsgIdHdr)
+		if ids[id] || (o.stream != n.Match() && o.stream != n.Resume()) {
+			left = append(left, o)
+			continue
 		}
-		groups[i] = append(groups[i], o)
+		ids[id] = true
+		groups[o.stream] = append(groups[o.stream], o)
 	}
-	return groups
+	return groups, left
 }
 
 func (c *Conn) sendBatch(ctx context.Context, batch []outgoing) error {

@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/messaging"
 )
 
@@ -214,4 +216,26 @@ func TestNoticesLateTwiceAndShuffled(t *testing.T) {
 			t.Errorf("%s answered %d times", event(i).ID, got)
 		}
 	}
+}
+
+func TestHeartbeatsThatStayAwayMakeThePullAnewAndThePollRun(t *testing.T) {
+	p := newPlane(t)
+	p.provision()
+	manual := clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	conn, err := messaging.Connect(p.cfg, messaging.Deps{Log: p.log, InProcess: p.broker, Clock: manual})
+	must(t, err)
+	gaps, s := make(chan struct{}, 100), newSeen()
+	c, err := conn.ConsumeMatch(messaging.ConsumeOptions{Batch: messaging.Batch{Linger: -1}, Gap: func() { gaps <- struct{}{} }}, s.matchHandler())
+	must(t, err)
+	<-gaps // at start
+	p.publish(event(1))
+	s.wait(t, "a first notice", func() bool { return s.of("e-1") == 1 })
+	for range 3 {
+		manual.Advance(5 * time.Second) // the broker's own heartbeats come by its clock, so none comes in this time
+	}
+	<-gaps
+	p.publish(event(2))
+	s.wait(t, "a notice over the new pull", func() bool { return s.of("e-2") == 1 })
+	stop(t, c)
+	must(t, conn.Drain(t.Context()))
 }

@@ -141,7 +141,7 @@ func (c *Consumption) run(ctx context.Context, h handler, endTend func()) {
 	c.pull.unsubscribe(ctx)
 	handlers.Wait()
 	c.release(c.buf.close())
-	c.err = flush(c.src.nc, c.src.deps.Clock)
+	c.err = flush(c.src.nc)
 }
 
 // gather waits for a first message and then for company; nil once a stop was asked for.
@@ -208,12 +208,12 @@ func (c *Consumption) acknowledge(m Msg, o Outcome) {
 }
 
 // flush returns when the broker has read everything sent so far. A broker that is away makes no stop fail: messages come again. It has a
-// limit of its own, since the acknowledgements matter most when a stop was impatient.
-func flush(nc *nats.Conn, c clock.Clock) error {
+// limit of its own, in the network's time, since the acknowledgements matter most when a stop was impatient.
+func flush(nc *nats.Conn) error {
 	if !nc.IsConnected() {
 		return nil
 	}
-	ctx, cancel := clock.WithTimeout(context.Background(), c, apiTimeout)
+	ctx, cancel := clock.WithTimeout(context.Background(), clock.System, apiTimeout)
 	defer cancel()
 	if err := nc.FlushWithContext(ctx); err != nil && nc.IsConnected() {
 		return rendezvous.Errorf(rendezvous.CodeUnavailable, "the NATS server did not confirm the last acknowledgements; messages come again").Because(err)

@@ -14,8 +14,11 @@ import (
 	rendezvous "github.com/rendezvous-events/rendezvous"
 )
 
-// startWait bounds how long the embedded server may take to open its stores.
-const startWait = time.Minute
+// startLooks times startLook bound how long the embedded server may take to open its stores.
+const (
+	startLook  = 100 * time.Millisecond
+	startLooks = 1200
+)
 
 // Embedded is a whole NATS server with JetStream inside the process: development, tests, the edge. Streams live in StoreDir and survive
 // restarts; with synchronous storage (the default) what it acknowledged survives kill -9. Safe for concurrent use.
@@ -66,7 +69,7 @@ func (e *Embedded) newServer() (*server.Server, error) {
 	bridge := &logBridge{log: e.log}
 	s.SetLoggerV2(bridge, false, false, false)
 	s.Start()
-	if s.ReadyForConnections(startWait) && s.JetStreamEnabled() {
+	if bridge.ready(s) {
 		return s, nil
 	}
 	s.Shutdown()
@@ -169,6 +172,25 @@ type logBridge struct {
 
 	mu    sync.Mutex
 	fatal string
+}
+
+// ready waits until the server serves; false when it said that it cannot, which it says nowhere else.
+func (b *logBridge) ready(s *server.Server) bool {
+	for range startLooks {
+		if s.ReadyForConnections(startLook) {
+			return s.JetStreamEnabled()
+		}
+		if b.failed() {
+			break
+		}
+	}
+	return false
+}
+
+func (b *logBridge) failed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fatal != ""
 }
 
 func (b *logBridge) Noticef(format string, v ...any) { b.write(slog.LevelDebug, format, v) }

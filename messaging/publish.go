@@ -77,11 +77,14 @@ func cmpErr(first, next error) error {
 func (c *Conn) publish(ctx context.Context, out []outgoing) error {
 	ctx, cancel := clock.WithTimeout(ctx, c.deps.Clock, c.cfg.PublishTimeout)
 	defer cancel()
+	if len(out) == 0 {
+		return nil
+	}
+	if !c.pub.IsConnected() {
+		return notPublished(out, nats.ErrDisconnected)
+	}
 	var err error
 	for round := range publishRounds {
-		if len(out) == 0 {
-			return nil
-		}
 		if round > 0 && c.recover(ctx, err) != nil {
 			break
 		}

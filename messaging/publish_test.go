@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -104,11 +105,15 @@ func TestPublishNamesWhatCannotBeSentAndSendsTheRest(t *testing.T) {
 }
 
 func TestPublishFailsAtOnceWhileTheBrokerIsAway(t *testing.T) {
-	p := newPlane(t)
+	p := newPlane(t, func(c *messaging.Config) { c.PublishTimeout = 5 * time.Minute }) // waiting would show
 	p.provision()
 	p.restart(func() {
 		p.eventually("the connection is known to be lost", func() bool { return !p.conn.Connected() })
+		began := time.Now()
 		err := p.conn.Publish(t.Context(), []messaging.Notice{event(0), event(1)})
+		if took := time.Since(began); took > patience {
+			t.Errorf("it took %v", took)
+		}
 		var pe *messaging.PublishError
 		if !errors.As(err, &pe) || len(pe.Failed) != 2 || !errors.Is(err, rendezvous.ErrUnavailable) {
 			t.Errorf("got %v, want both named as unavailable", err)
@@ -189,5 +194,42 @@ func TestRejectedKeepsWhatCameWithItsReasonAndNoSteeringHeaders(t *testing.T) {
 	}
 	if m := p.message("rdv_REJECTED", 3); m.Subject != "rdv.note.rejected" {
 		t.Errorf("without a tenant: subject %s", m.Subject)
+	}
+}
+
+func TestTheEmbeddedServerTakesABatchAtOnce(t *testing.T) {
+	p := newPlane(t)
+	p.provision()
+	p.publish(events(0, 10)...)
+	id := p.message("rdv_MATCH", 1).Header.Get("Nats-Batch-Id")
+	if last := p.message("rdv_MATCH", 10).Header; id == "" || last.Get("Nats-Batch-Id") != id || last.Get("Nats-Batch-Commit") != "1" {
+		t.Errorf("first of batch %q, last %v: want one batch", id, last)
+	}
+}
+
+// The same notices over a listener: no batches there, the same result.
+func TestAnExternalServerTakesNoticesOneByOne(t *testing.T) {
+	p := newPlane(t, func(c *messaging.Config) { c.Embedded.Listen = "127.0.0.1:0" })
+	cfg := messaging.DefaultConfig()
+	cfg.URL = p.broker.URL()
+	outside, err := messaging.Connect(cfg, messaging.Deps{Log: testLog(t)})
+	must(t, err)
+	must(t, outside.Publish(t.Context(), events(0, 1000))) // four windows
+	must(t, outside.Drain(t.Context()))
+	if got := p.stream("rdv_MATCH"); got.State.Msgs != 1000 || got.Config.AllowAtomicPublish {
+		t.Errorf("%d messages, atomic %v; want 1000 and false", got.State.Msgs, got.Config.AllowAtomicPublish)
+	}
+}
+
+func TestAFullMatchRefusesAndNamesWhatDidNotFit(t *testing.T) {
+	p := newPlane(t, func(c *messaging.Config) { c.MatchMaxBytes = 1 << 20 })
+	p.provision()
+	var pe *messaging.PublishError
+	if err := p.conn.Publish(t.Context(), events(0, 8000)); !errors.As(err, &pe) {
+		t.Fatalf("got %v, want a PublishError", err)
+	}
+	stored := int(p.stream("rdv_MATCH").State.Msgs)
+	if stored == 0 || stored+len(pe.Failed) != 8000 {
+		t.Errorf("%d stored and %d named of 8000", stored, len(pe.Failed))
 	}
 }
