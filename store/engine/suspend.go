@@ -77,7 +77,7 @@ func (u *unit) suspend(ctx context.Context, f *flow, epoch, seen int64, knowsCan
 		return store.Suspended{}, err
 	}
 	if f.Head > seen || (f.Cancel != nil && !knowsCancel) {
-		return u.goOn(ctx, f, seen, before, out)
+		return u.showNews(ctx, f, seen, before, out)
 	}
 	if f.Pause != nil {
 		record := u.applyPause(f)
@@ -113,9 +113,9 @@ func (u *unit) pauseAfter(ctx context.Context, f *flow, seen int64) (int64, erro
 	return 0, nil
 }
 
-// goOn answers Continue: every record after seen, those of the history first and then those this unit records, as one page of a history read.
+// showNews answers Continue: every record after seen, those of the history first and then those this unit records, as one page of a history read.
 // The lease stays and its expiry is unchanged (RN-32).
-func (u *unit) goOn(ctx context.Context, f *flow, seen, before int64, out parkedOutcome) (store.Suspended, error) {
+func (u *unit) showNews(ctx context.Context, f *flow, seen, before int64, out parkedOutcome) (store.Suspended, error) {
 	got := store.Suspended{Outcome: store.SuspendContinue, Head: f.Head, Requests: requests(f.Workflow), More: out.more}
 	var size int
 	if seen < before {
