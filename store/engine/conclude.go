@@ -10,6 +10,93 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
+// Conclude implements [store.Runs].
+func (t *tenant) Conclude(ctx context.Context, c store.Conclusion, at time.Time) (store.Concluded, error) {
+	b, err := newConclusion(t.name, c)
+	if err != nil {
+		return store.Concluded{}, err
+	}
+	var o *outcome
+	notices, err := t.land(ctx, "conclude", at, b, func(ctx context.Context, u *unit) error {
+		got, err := u.append(ctx, b)
+		o = got
+		return err
+	})
+	if err != nil {
+		return store.Concluded{}, err
+	}
+	answer := store.Concluded{Seq: o.Seq, Again: o.again, Notices: notices}
+	if o.Retired != nil {
+		answer.Retired = *o.Retired
+	}
+	return answer, nil
+}
+
+// newConclusion judges a conclusion by its shape and makes its terminal record. Its batch is minted where none is named: such a call has no retry.
+func newConclusion(tenant string, c store.Conclusion) (*batch, error) {
+	if c.BatchID == "" {
+		id, err := mintID()
+		if err != nil {
+			return nil, err
+		}
+		c.BatchID = id
+	}
+	b := &batch{tenant: tenant, run: c.RunID, id: c.BatchID, epoch: c.Epoch, expected: c.ExpectedSeq}
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	r, err := terminal(c)
+	if err != nil {
+		return nil, err
+	}
+	if r, err = r.CheckAppended(); err != nil {
+		return nil, err
+	}
+	r.Batch = c.BatchID
+	b.records = []rendezvous.Record{r}
+	sum := newDigest("conclude")
+	sum.number(c.ExpectedSeq)
+	sum.record(r)
+	b.digest = sum.sum()
+	return b, nil
+}
+
+// terminal is the record of a conclusion. What its outcome has no room for is refused, not dropped.
+func terminal(c store.Conclusion) (rendezvous.Record, error) {
+	r := rendezvous.Record{RunID: c.RunID, Payload: c.Result, ContentType: c.ContentType, Operator: c.Operator}
+	if len(c.Result) > rendezvous.MaxPayload {
+		return r, rendezvous.OverLimit("result", rendezvous.MaxPayload, len(c.Result))
+	}
+	if err := rendezvous.CheckReason("reason", c.Reason); err != nil {
+		return r, err
+	}
+	if c.Code != "" && c.Outcome != rendezvous.StatusFailed {
+		return r, rendezvous.InvalidField("code", "goes with the outcome failed, not with %s", c.Outcome)
+	}
+	switch c.Outcome {
+	case rendezvous.StatusCompleted:
+		if c.Reason != "" {
+			return r, rendezvous.InvalidField("reason", "goes with the outcomes failed and cancelled, not with %s", c.Outcome)
+		}
+		r.Kind = rendezvous.RunCompleted
+	case rendezvous.StatusFailed:
+		if err := rendezvous.CheckID("code", c.Code); err != nil {
+			return r, err
+		}
+		r.Kind, r.Data = rendezvous.RunFailed, rendezvous.EncodeData(rendezvous.RunFailedData{Code: c.Code, Reason: c.Reason})
+	case rendezvous.StatusCancelled:
+		if c.Result != nil {
+			return r, rendezvous.InvalidField("result", "goes with the outcomes completed and failed, not with %s", c.Outcome)
+		}
+		r.Kind, r.Data = rendezvous.RunCancelled, rendezvous.EncodeData(rendezvous.ReasonData{Reason: c.Reason})
+	case rendezvous.StatusTimedOut:
+		return r, rendezvous.NotBuilt("outcome timed_out")
+	default:
+		return r, rendezvous.InvalidField("outcome", "%q is none of completed, failed, cancelled", c.Outcome)
+	}
+	return r, nil
+}
+
 // concluded is what a conclusion came to.
 type concluded struct {
 	seq     int64 // of the terminal record
