@@ -111,7 +111,7 @@ func CanonicalJSON(raw []byte) (json.RawMessage, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("not valid UTF-8")
 	}
-	if err := uniqueMembers(raw); err != nil {
+	if err := UniqueMembers(raw); err != nil {
 		return nil, err
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -129,8 +129,8 @@ func CanonicalJSON(raw []byte) (json.RawMessage, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// uniqueMembers walks the tokens and refuses a repeated member of one object, and anything behind the value.
-func uniqueMembers(raw []byte) error {
+// UniqueMembers walks the tokens of one JSON value and refuses a repeated member of one object, and anything behind the value.
+func UniqueMembers(raw []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	type level struct {

@@ -89,12 +89,12 @@ type Withdrawn struct {
 
 // Info is the reply of system.info.
 type Info struct {
-	Version string `json:"version"`
-	Go      string `json:"go"`
-	Store   string `json:"store"` // the kind of store: memory, postgres
-	Tenant  string `json:"tenant"`
-	Now     Time   `json:"now"` // the store's now
-	Depths  Depths `json:"depths"`
+	Version string  `json:"version"`
+	Go      string  `json:"go"`
+	Store   string  `json:"store"` // the kind of store: memory, postgres
+	Tenant  string  `json:"tenant"`
+	Now     Time    `json:"now"`              // the store's now
+	Depths  *Depths `json:"depths,omitempty"` // of all tenants: operators and admins only
 }
 
 // Depths counts what is live, plane-wide.

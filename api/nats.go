@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/wire"
+)
+
+// maxCalls bounds the NATS calls a process works at once; further ones wait in their subscriptions.
+const maxCalls = 512
+
+// NATS is the request/reply door: a micro service named rendezvous with one endpoint per verb.
+type NATS struct {
+	service *Service
+	prefix  string
+	conn    *nats.Conn
+	micro   micro.Service
+	slots   chan struct{}
+	calls   sync.WaitGroup
+	ctx     context.Context
+	cancel  context.CancelFunc
+}
+
+// ServeNATS answers requests to <prefix>.<tenant>.api.<verb>. Who may call what is the account's permissions (api.md section 4). Stop it before the connection.
+func (s *Service) ServeNATS(conn *nats.Conn, prefix, version string) (*NATS, error) {
+	n := &NATS{service: s, prefix: prefix, conn: conn, slots: make(chan struct{}, maxCalls)}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	var err error
+	n.micro, err = micro.AddService(conn, micro.Config{
+		Name: "rendezvous", Version: version, Description: "Events meet the runs that wait for them, exactly once.", QueueGroup: "rendezvous",
+	})
+	if err != nil {
+		n.cancel()
+		return nil, rendezvous.Errorf(rendezvous.CodeUnavailable, "the service could not be added to NATS").Because(err)
+	}
+	if err := n.addEndpoints(); err != nil {
+		_ = n.micro.Stop()
+		n.cancel()
+		return nil, rendezvous.Errorf(rendezvous.CodeUnavailable, "an endpoint could not be added to NATS").Because(err)
+	}
+	return n, nil
+}
+
+func (n *NATS) addEndpoints() error {
+	verbs := n.service.Verbs()
+	slices.Sort(verbs)
+	for _, name := range verbs {
+		if err := n.micro.AddEndpoint(strings.ReplaceAll(name, ".", "_"), micro.HandlerFunc(n.handle),
+			micro.WithEndpointSubject(n.prefix+".*.api."+name)); err != nil {
+			return err
+		}
+	}
+	return n.micro.AddEndpoint("unknown", micro.HandlerFunc(n.unknown), micro.WithEndpointSubject(n.prefix+".*.api.>"))
+}
+
+// unknown answers what no other endpoint does.
+func (n *NATS) unknown(req micro.Request) {
+	if _, known := n.service.verbs[n.verb(req.Subject())]; !known {
+		n.handle(req)
+	}
+}
+
+// tenant and verb are parts of the subject <prefix>.<tenant>.api.<verb>.
+func (n *NATS) tenant(subject string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(subject, n.prefix+"."), ".")
+	return name
+}
+
+func (n *NATS) verb(subject string) string {
+	_, name, _ := strings.Cut(subject, ".api.")
+	return name
+}
+
+func (n *NATS) handle(req micro.Request) {
+	select {
+	case n.slots <- struct{}{}:
+	case <-n.ctx.Done():
+		n.refuse(req, rendezvous.Errorf(rendezvous.CodeUnavailable, "this instance is going down; try again"))
+		return
+	}
+	n.calls.Go(func() {
+		defer func() { <-n.slots }()
+		n.answer(req)
+	})
+}
+
+func (n *NATS) answer(req micro.Request) {
+	ctx := messaging.ExtractTrace(n.ctx, nats.Header(req.Headers()))
+	reply, err := n.service.Call(ctx, n.tenant(req.Subject()), n.verb(req.Subject()), Open(), req.Data())
+	if err != nil {
+		n.refuse(req, rendezvous.AsError(err))
+		return
+	}
+	body, err := n.fit(reply)
+	if err != nil {
+		n.refuse(req, rendezvous.AsError(err))
+		return
+	}
+	_ = req.Respond(body) // the requester is gone or the connection is: it asks again
+}
+
+func (n *NATS) refuse(req micro.Request, e *rendezvous.Error) {
+	body, err := encode(wire.ErrorBody{Error: *wire.ErrorOf(e)})
+	if err != nil {
+		body = nil
+	}
+	_ = req.Error(strconv.Itoa(wire.Status(e.Code)), oneLine(e.Message), body)
+}
+
+func oneLine(s string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(s) }
+
+// fit encodes a reply that NATS can carry: a history's page ends earlier, anything else over max_payload is too_large and belongs to HTTP.
+func (n *NATS) fit(reply any) ([]byte, error) {
+	limit := int(n.conn.MaxPayload()) - 4096 // headers
+	for {
+		body, err := encode(reply)
+		if err != nil || len(body) <= limit {
+			return body, err
+		}
+		shorter, ok := halve(reply)
+		if !ok {
+			return nil, rendezvous.Errorf(rendezvous.CodeTooLarge, "the reply of %d bytes is over this connection's limit of %d; ask over HTTP, or for less", len(body), limit).
+				With("limit", limit).With("value", len(body))
+		}
+		reply = shorter
+	}
+}
+
+// halve drops the later half of a history's page, to be read with the next.
+func halve(reply any) (any, bool) {
+	h, ok := reply.(wire.History)
+	if !ok || len(h.Records) < 2 {
+		return nil, false
+	}
+	h.Records, h.More = h.Records[:len(h.Records)/2], true
+	return h, true
+}
+
+// Stop leaves the subject, lets calls under way finish until ctx ends, and returns. Idempotent.
+func (n *NATS) Stop(ctx context.Context) {
+	_ = n.micro.Stop()
+	down := make(chan struct{})
+	go func() { n.calls.Wait(); close(down) }()
+	select {
+	case <-down:
+	case <-ctx.Done():
+		n.cancel()
+		<-down
+	}
+	n.cancel()
+}
+

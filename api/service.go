@@ -1,0 +1,233 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/group"
+	"github.com/rendezvous-events/rendezvous/ingest"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// Sender sends notices after a commit.
+type Sender interface {
+	Try(ctx context.Context, n store.Notices)
+}
+
+// Door takes events in.
+type Door interface {
+	Put(ctx context.Context, tenant string, e rendezvous.Event) (ingest.Buffered, error)
+	Deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (ingest.Delivered, error)
+}
+
+// Config is what a service is given. All but Checks is required.
+type Config struct {
+	Store   store.Store
+	Door    Door
+	Sender  Sender
+	Clock   clock.Clock
+	Log     *slog.Logger
+	Tracer  trace.Tracer
+	Meter   metric.Meter
+	Version string
+	Kind    string                                   // of the store, as system.info names it
+	Checks  []func(ctx context.Context) (bad string) // of system.check, each a reason or ""
+}
+
+// Service answers the verbs. Make it with [New], end it with Stop.
+type Service struct {
+	cfg      Config
+	waits    *group.Group[store.RegisterItem, store.Registered]
+	sending  sync.WaitGroup
+	verbs    map[string]verb
+	calls    metric.Int64Counter
+	duration metric.Float64Histogram
+}
+
+// New makes a service.
+func New(cfg Config) (*Service, error) {
+	calls, err := cfg.Meter.Int64Counter("rendezvous.api.calls", metric.WithUnit("{call}"), metric.WithDescription("Calls of verbs, by verb and code."))
+	if err != nil {
+		return nil, err
+	}
+	duration, err := cfg.Meter.Float64Histogram("rendezvous.api.duration", metric.WithUnit("s"), metric.WithDescription("Time of a verb."))
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{cfg: cfg, calls: calls, duration: duration}
+	s.waits = group.New(group.Config{}, func(i store.RegisterItem) int { return 256 + 64*len(i.Keys) }, s.register)
+	s.verbs = s.table()
+	return s, nil
+}
+
+// Stop refuses new grouped calls, commits what waits and sends its notices. Idempotent.
+func (s *Service) Stop(ctx context.Context) {
+	s.waits.Stop(ctx)
+	s.sending.Wait()
+}
+
+// Verbs names what is built.
+func (s *Service) Verbs() []string {
+	names := make([]string, 0, len(s.verbs))
+	for name := range s.verbs {
+		names = append(names, name)
+	}
+	return names
+}
+
+// try sends notices without holding up the answer.
+func (s *Service) try(ctx context.Context, n store.Notices) {
+	if !n.Empty() {
+		s.sending.Go(func() { s.cfg.Sender.Try(context.WithoutCancel(ctx), n) })
+	}
+}
+
+func (s *Service) register(ctx context.Context, items []store.RegisterItem) ([]store.Registered, error) {
+	got, err := s.cfg.Store.RegisterBatch(ctx, items, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	var all store.Notices
+	for _, g := range got {
+		all.Append(g.Notices)
+	}
+	s.try(ctx, all)
+	return got, nil
+}
+
+// call is one call of a verb.
+type call struct {
+	*Service
+	tenant store.Tenant
+	caller Caller
+}
+
+// verb is one row of the table: who may call it and what it does.
+type verb struct {
+	role Role
+	do   func(ctx context.Context, c call, body []byte) (any, error)
+}
+
+// handle makes a verb of a function over its request and reply.
+func handle[Req, Rep any](role Role, fn func(ctx context.Context, c call, req Req) (Rep, error)) verb {
+	return verb{role: role, do: func(ctx context.Context, c call, body []byte) (any, error) {
+		var req Req
+		if err := decode(body, &req); err != nil {
+			return nil, err
+		}
+		return fn(ctx, c, req)
+	}}
+}
+
+// Call answers one request. The reply is to be encoded as JSON; the error is of the closed set.
+func (s *Service) Call(ctx context.Context, tenant, name string, who Caller, body []byte) (any, error) {
+	start := s.cfg.Clock.Now()
+	known, ok := s.verbs[name]
+	label := name
+	if !ok {
+		label = "unknown"
+	}
+	ctx, span := s.cfg.Tracer.Start(ctx, label, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+		attribute.String("rpc.system.name", "rendezvous"), attribute.String("rpc.method", label), attribute.String("rendezvous.tenant", tenant)))
+	defer span.End()
+	reply, err := s.answer(ctx, tenant, name, known, who, body)
+	code := rendezvous.Code("ok")
+	if err != nil {
+		err = s.closed(ctx, label, err)
+		code = rendezvous.CodeOf(err)
+		span.SetStatus(codes.Error, string(code))
+	}
+	attrs := metric.WithAttributes(attribute.String("verb", label), attribute.String("code", string(code)))
+	s.calls.Add(ctx, 1, attrs)
+	s.duration.Record(ctx, s.cfg.Clock.Now().Sub(start).Seconds(), attrs)
+	return reply, err
+}
+
+func (s *Service) answer(ctx context.Context, tenant, name string, v verb, who Caller, body []byte) (any, error) {
+	if err := who.may(tenant, v.role); err != nil {
+		return nil, err
+	}
+	if v.do == nil {
+		return nil, unknownVerb(name)
+	}
+	t, err := s.cfg.Store.Tenant(tenant)
+	if err != nil {
+		return nil, err
+	}
+	return v.do(ctx, call{Service: s, tenant: t, caller: who}, body)
+}
+
+func unknownVerb(name string) error {
+	if len(name) > 64 || !utf8.ValidString(name) {
+		name = "that name"
+	}
+	return rendezvous.Errorf(rendezvous.CodeNotFound, "there is no verb %q in this build; see docs/spec/api.md for the verbs", name).With("verb", name)
+}
+
+// closed keeps foreign errors inside: they are logged and leave as unavailable.
+func (s *Service) closed(ctx context.Context, verb string, err error) error {
+	var e *rendezvous.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	s.cfg.Log.ErrorContext(ctx, "verb failed", "verb", verb, "error", err)
+	return rendezvous.AsError(err)
+}
+
+// decode reads a request strictly: one JSON object of known members, each once, valid UTF-8.
+func decode(body []byte, into any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		body = []byte("{}")
+	}
+	if !utf8.Valid(body) {
+		return rendezvous.InvalidField("body", "is not valid UTF-8")
+	}
+	if bytes.TrimSpace(body)[0] != '{' {
+		return rendezvous.InvalidField("body", "is not a JSON object")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return decodeError(err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return rendezvous.InvalidField("body", "has something behind the object")
+	}
+	if err := rendezvous.UniqueMembers(body); err != nil {
+		return rendezvous.InvalidField("body", "%v", err)
+	}
+	return nil
+}
+
+func decodeError(err error) error {
+	var known *rendezvous.Error
+	var typed *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &typed):
+		return rendezvous.InvalidField(typed.Field, "is a JSON %s where %s belongs", typed.Value, typed.Type.Kind())
+	case strings.HasPrefix(err.Error(), "json: unknown field "):
+		name := strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`)
+		if len(name) > 64 {
+			name = name[:64]
+		}
+		return rendezvous.InvalidField(name, "is not a field of this request")
+	}
+	return rendezvous.InvalidField("body", "is not JSON that this verb reads")
+}

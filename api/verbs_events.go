@@ -1,0 +1,209 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/cloudevents"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/wire"
+)
+
+// table is every verb of this build. Verbs of the contract that are not here answer not_found, naming themselves.
+func (s *Service) table() map[string]verb {
+	register := handle(RoleExecutor, registerWait)
+	return map[string]verb{
+		"events.put":     handle(RoleProducer, putEvents),
+		"events.deliver": handle(RoleProducer, deliverEvent),
+		"events.get":     handle(RoleExecutor, getEvent),
+		"events.erase":   handle(RoleOperator, eraseEvent),
+
+		"runs.start":    handle(RoleExecutor, startRun),
+		"runs.get":      handle(RoleExecutor, getRun),
+		"runs.list":     handle(RoleExecutor, listRuns),
+		"runs.count":    handle(RoleExecutor, countRuns),
+		"runs.chain":    handle(RoleExecutor, chainOfRuns),
+		"runs.history":  handle(RoleExecutor, readHistory),
+		"runs.acquire":  handle(RoleExecutor, acquireLease),
+		"runs.renew":    handle(RoleExecutor, renewLease),
+		"runs.release":  handle(RoleExecutor, releaseLease),
+		"runs.collect":  handle(RoleExecutor, collect),
+		"runs.append":   handle(RoleExecutor, appendRecords),
+		"runs.await":    register,
+		"runs.conclude": handle(RoleExecutor, conclude),
+		"runs.cancel":   handle(RoleExecutor, cancelRun),
+		"runs.pause":    handle(RoleExecutor, pauseRun),
+		"runs.resume":   handle(RoleExecutor, resumeRun),
+
+		"waits.register": register,
+		"waits.list":     handle(RoleExecutor, listWaits),
+		"waits.withdraw": handle(RoleExecutor, withdrawWait),
+
+		"system.info":  handle(RoleNone, systemInfo),
+		"system.check": handle(RoleExecutor, systemCheck),
+	}
+}
+
+func putEvents(ctx context.Context, c call, req wire.PutEvents) (wire.PutResults, error) {
+	if len(req.Events) == 0 {
+		return wire.PutResults{}, rendezvous.InvalidField("events", "is empty; give 1..%d", rendezvous.MaxBatchItems)
+	}
+	if len(req.Events) > rendezvous.MaxBatchItems {
+		return wire.PutResults{}, rendezvous.OverLimit("events", rendezvous.MaxBatchItems, len(req.Events))
+	}
+	messages := make([]cloudevents.Message, len(req.Events))
+	for i, raw := range req.Events {
+		messages[i] = cloudevents.DecodeObject(raw)
+	}
+	return c.put(ctx, messages)
+}
+
+// put takes decoded events in, all at once, one result each in order. Only trouble of the plane refuses the whole: then what was stored of it is a
+// duplicate when it is sent again.
+func (c call) put(ctx context.Context, messages []cloudevents.Message) (wire.PutResults, error) {
+	results := make([]wire.PutResult, len(messages))
+	errs := make([]error, len(messages))
+	var wg sync.WaitGroup
+	for i, m := range messages {
+		wg.Go(func() { results[i], errs[i] = c.putOne(ctx, m) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return wire.PutResults{}, err
+		}
+	}
+	return wire.PutResults{Results: results}, nil
+}
+
+// putOne takes one event in. Its own faults are its result; the error is trouble of the plane.
+func (c call) putOne(ctx context.Context, m cloudevents.Message) (wire.PutResult, error) {
+	r := wire.PutResult{Source: m.Event.Source, ID: m.Event.ID}
+	outcome, state, err := c.take(ctx, m)
+	switch rendezvous.CodeOf(err) {
+	case "":
+		if err != nil {
+			return r, err
+		}
+		r.Outcome, r.State = outcome, state
+	case rendezvous.CodeUnavailable, rendezvous.CodeCommitUnknown:
+		return r, err
+	case rendezvous.CodeConflict:
+		r.Outcome, r.Error = wire.Conflict, wire.ErrorOf(err)
+	default:
+		r.Outcome, r.Error = wire.Rejected, wire.ErrorOf(err)
+	}
+	return r, nil
+}
+
+func (c call) take(ctx context.Context, m cloudevents.Message) (outcome string, state rendezvous.EventState, err error) {
+	if err := c.admit(m); err != nil {
+		return "", "", err
+	}
+	if m.Run != "" {
+		d, err := c.deliver(ctx, m.Run, m.Event)
+		switch {
+		case err != nil:
+			return "", "", err
+		case d.Outcome == string(store.DeliveryDuplicate):
+			return wire.Duplicate, d.State, nil
+		case d.Outcome == string(store.DeliveryNotWaiting):
+			return "", "", rendezvous.Errorf(rendezvous.CodeNotFound, "run %q waits for nothing this event answers (%s); nothing was stored", m.Run, d.Why).With("why", d.Why)
+		}
+		return wire.Accepted, "", nil
+	}
+	b, err := c.cfg.Door.Put(ctx, c.tenant.Name(), m.Event)
+	switch {
+	case err != nil:
+		return "", "", err
+	case b.Outcome == store.BufferDuplicate:
+		return wire.Duplicate, b.State, nil
+	}
+	return wire.Accepted, "", nil
+}
+
+// admit judges what a door judges: what could be read, the plane's own names, the caller's sources.
+func (c call) admit(m cloudevents.Message) error {
+	if m.Err != nil {
+		return m.Err
+	}
+	if err := m.Event.CheckOutside(); err != nil {
+		return err
+	}
+	return c.caller.source(m.Event.Source)
+}
+
+func deliverEvent(ctx context.Context, c call, req wire.DeliverEvent) (wire.Delivered, error) {
+	m := cloudevents.DecodeObject(req.Event)
+	if err := c.admit(m); err != nil {
+		return wire.Delivered{}, err
+	}
+	if err := rendezvous.CheckID("run_id", req.RunID); err != nil {
+		return wire.Delivered{}, err
+	}
+	if m.Run != "" && m.Run != req.RunID {
+		return wire.Delivered{}, rendezvous.InvalidField("event.rdvrun", "names another run than run_id")
+	}
+	return c.deliver(ctx, req.RunID, m.Event)
+}
+
+func (c call) deliver(ctx context.Context, run string, e rendezvous.Event) (wire.Delivered, error) {
+	d, err := c.cfg.Door.Deliver(ctx, c.tenant.Name(), run, e, false)
+	if err != nil {
+		return wire.Delivered{}, err
+	}
+	return wire.Delivered{Outcome: string(d.Outcome), Effect: d.Effect, Again: d.Again, State: d.State, RunID: d.RunID, Seq: d.Seq, Why: d.Why}, nil
+}
+
+func getEvent(ctx context.Context, c call, req wire.GetEvent) (wire.Event, error) {
+	if err := checkEventID(req.Source, req.ID); err != nil {
+		return wire.Event{}, err
+	}
+	e, err := c.tenant.LookupEvent(ctx, rendezvous.EventID{Source: req.Source, ID: req.ID}, req.IncludeData)
+	if err != nil {
+		return wire.Event{}, err
+	}
+	out := wire.Event{
+		Source: e.Source, ID: e.ID, Type: e.Type, State: e.State, Number: e.Number, Keys: orEmpty(e.Keys), Target: e.Target, WorkflowID: e.WorkflowID,
+		RunID: e.RunID, Effect: e.Effect, Seq: e.Seq, Reason: e.Reason, Detail: e.Detail, Requeues: e.Requeues, MintedBy: e.MintedBy,
+		OfferFailures: e.OfferFailures, ReceivedAt: wire.At(e.ReceivedAt), LiveSince: wire.At(e.LiveSince), ExpiresAt: wire.At(e.ExpiresAt),
+		ClaimedAt: wire.At(e.ClaimedAt), DeadAt: wire.At(e.DeadAt), Erased: e.Erased,
+	}
+	if req.IncludeData && e.HasPayload {
+		out.Payload = wire.PayloadOf(e.Payload, e.ContentType)
+	}
+	return out, nil
+}
+
+func eraseEvent(ctx context.Context, c call, req wire.EraseEvent) (wire.Erased, error) {
+	if err := checkEventID(req.Source, req.ID); err != nil {
+		return wire.Erased{}, err
+	}
+	e, err := c.tenant.ErasePayload(ctx, rendezvous.EventID{Source: req.Source, ID: req.ID}, c.caller.operator(req.Operator), time.Time{})
+	if err != nil {
+		return wire.Erased{}, err
+	}
+	c.try(ctx, e.Notices)
+	out := wire.Erased{Existed: e.Existed, Was: e.Was, Reopened: e.Reopened}
+	if e.Journaled != nil {
+		out.Journaled = &wire.Journaled{WorkflowID: e.Journaled.WorkflowID, Seq: e.Journaled.Seq}
+	}
+	return out, nil
+}
+
+func checkEventID(source, id string) error {
+	if err := rendezvous.CheckID("source", source); err != nil {
+		return err
+	}
+	return rendezvous.CheckID("id", id)
+}
+
+// orEmpty makes a list that encodes as [] where there is nothing.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/wire"
+)
+
+func registerWait(ctx context.Context, c call, req wire.RegisterWait) (wire.Registered, error) {
+	if req.Deadline != nil {
+		return wire.Registered{}, rendezvous.NotBuilt("deadline")
+	}
+	if req.DeadlineAfterMS != nil {
+		return wire.Registered{}, rendezvous.NotBuilt("deadline_after_ms")
+	}
+	got, err := c.waits.Do(ctx, store.RegisterItem{Tenant: c.tenant.Name(), Registration: store.Registration{
+		Wait: rendezvous.Wait{
+			WaitID: rendezvous.WaitID{RunID: req.RunID, Effect: req.Effect}, Attempt: req.Attempt, Type: req.Type, Keys: req.Keys, From: req.From,
+			Trace: traceOf(ctx),
+		},
+		Epoch: req.Epoch,
+	}})
+	if err == nil {
+		err = got.Err
+	}
+	if err != nil {
+		return wire.Registered{}, err
+	}
+	out := wire.Registered{Seq: got.Seq}
+	switch got.Outcome {
+	case store.RegisterAnswered:
+		r := wire.RecordOf(*got.Answer)
+		out.Answered = &r
+	case store.RegisterTimedOut:
+		out.TimedOut = true
+	case store.RegisterWithdrawn:
+		out.Withdrawn = true
+	default:
+		out.Waiting, out.Parked, out.Number = true, got.Parked, got.Number
+	}
+	return out, nil
+}
+
+func listWaits(ctx context.Context, c call, req wire.ListWaits) (wire.WaitList, error) {
+	f := store.WaitFilter{RunID: req.RunID, Type: req.Filter.Type, Key: req.Filter.Key, State: req.Filter.State}
+	page := store.WaitPage{}
+	var err error
+	if req.Parked {
+		var parked store.ParkedPage
+		parked, err = c.tenant.ParkedWaits(ctx, f, req.Limit, req.Cursor)
+		page = parked.WaitPage
+		c.try(ctx, parked.Notices)
+	} else {
+		page, err = c.tenant.Waiting(ctx, f, req.Limit, req.Cursor)
+	}
+	out := wire.WaitList{Waits: make([]wire.Wait, len(page.Waits)), NextCursor: page.NextCursor}
+	for i, w := range page.Waits {
+		out.Waits[i] = wire.Wait{
+			RunID: w.RunID, WorkflowID: w.WorkflowID, Effect: w.Effect, Attempt: w.Attempt, Type: w.Type, Keys: orEmpty(w.Keys), From: w.From, State: w.State,
+			Attempts: w.Attempts, NextAttemptAt: wire.At(w.NextAttemptAt), LastError: w.LastError, Event: w.Held, Number: w.Number,
+			RegisteredAt: wire.At(w.RegisteredAt), Corrupt: w.Corrupt != nil,
+		}
+	}
+	return out, err
+}
+
+func withdrawWait(ctx context.Context, c call, req wire.WithdrawWait) (wire.Withdrawn, error) {
+	got, err := c.tenant.Unsubscribe(ctx, rendezvous.WaitID{RunID: req.RunID, Effect: req.Effect}, req.Epoch, req.Reason, time.Time{})
+	if err != nil {
+		return wire.Withdrawn{}, err
+	}
+	c.try(ctx, got.Notices)
+	return wire.Withdrawn{Outcome: string(got.Outcome), Seq: got.Seq, Released: got.Released, Dead: got.Dead}, nil
+}
+
+func systemInfo(ctx context.Context, c call, _ struct{}) (wire.Info, error) {
+	now, err := c.cfg.Store.Now(ctx)
+	if err != nil {
+		return wire.Info{}, err
+	}
+	info := wire.Info{Version: c.cfg.Version, Go: runtime.Version(), Store: c.cfg.Kind, Tenant: c.tenant.Name(), Now: wire.At(now)}
+	if c.caller.Role < RoleOperator {
+		return info, nil // depths are of all tenants
+	}
+	d, err := c.cfg.Store.Depths(ctx)
+	info.Depths = &wire.Depths{
+		LiveEvents: d.LiveEvents, OpenWaits: d.OpenWaits, ParkedWaits: d.ParkedWaits, QuarantinedWaits: d.QuarantinedWaits, Woken: d.Woken,
+		OldestLiveEvent: wire.At(d.OldestLiveEvent), OldestParked: wire.At(d.OldestParked), OldestWoken: wire.At(d.OldestWoken), Capped: d.Capped,
+	}
+	return info, err
+}
+
+// systemCheck is failing when the store cannot commit, degraded when anything else says a reason.
+func systemCheck(ctx context.Context, c call, _ struct{}) (wire.Check, error) {
+	out := wire.Check{Verdict: "ok", Reasons: []string{}}
+	for _, check := range c.cfg.Checks {
+		if bad := check(ctx); bad != "" {
+			out.Verdict = "degraded"
+			out.Reasons = append(out.Reasons, bad)
+		}
+	}
+	if err := c.cfg.Store.Ping(ctx); err != nil {
+		out.Verdict = "failing"
+		out.Reasons = append(out.Reasons, "the store cannot commit: "+rendezvous.AsError(err).Message)
+	}
+	return out, nil
+}
