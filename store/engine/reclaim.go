@@ -93,7 +93,8 @@ func noticesOf(all store.Notices, key backend.WorkflowKey) store.Notices {
 	return own
 }
 
-// reclaim ends the leases that are still exactly as they were seen, as many as the bound of a transaction allows, and at least one.
+// reclaim ends the leases that are still exactly as they were seen, as many as the bound of a transaction allows, and at least one. Its reads are
+// set-based, however many runs there are.
 func (u *unit) reclaim(ctx context.Context, items []store.ReclaimItem, which []int) ([]store.Reclaimed, error) {
 	keys := make([]backend.WorkflowKey, len(which))
 	for n, i := range which {
@@ -106,21 +107,39 @@ func (u *unit) reclaim(ctx context.Context, items []store.ReclaimItem, which []i
 	if err != nil {
 		return nil, err
 	}
-	var done []store.Reclaimed
+	done := make([]store.Reclaimed, 0, len(which))
+	ending := map[backend.WorkflowKey]int{} // place in done
+	var withMail []*flow
+	records := 0
 	for n, i := range which {
-		if n > 0 && len(u.ch.Records) >= reclaimRecords {
-			break
-		}
 		f := u.flows[keys[n]]
-		if f == nil {
-			done = append(done, store.Reclaimed{Outcome: store.ReclaimChanged})
-			continue
+		r := u.judgeReclaim(f, items[i])
+		if _, twice := ending[keys[n]]; twice {
+			r.Outcome = store.ReclaimChanged // the item before it ended the lease
 		}
-		r, err := u.reclaimOne(ctx, f, items[i], mail)
-		if err != nil {
-			return nil, err
+		if r.Outcome == store.ReclaimReclaimed {
+			expected := min(mail[backend.RunKey{Tenant: f.Tenant, ID: f.RunID}], rendezvous.MaxCollect)
+			if records += expected; n > 0 && records > reclaimRecords {
+				break
+			}
+			if expected > 0 {
+				withMail = append(withMail, f)
+			}
+			ending[keys[n]] = n
 		}
 		done = append(done, r)
+	}
+	var recorded map[backend.WorkflowKey]parkedOutcome
+	if len(withMail) > 0 {
+		if recorded, err = u.recordParkedOf(ctx, withMail, false); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range keys[:len(done)] { // in input order: records and marks do not depend on a map's
+		if n, ok := ending[key]; ok {
+			u.endAbandoned(u.flows[key], &done[n], len(recorded[key].records))
+			delete(ending, key)
+		}
 	}
 	return done, nil
 }
@@ -139,25 +158,25 @@ func (u *unit) mailOf(ctx context.Context, keys []backend.WorkflowKey) (map[back
 	return u.tx.ParkedOf(ctx, runs)
 }
 
-// reclaimOne ends one abandoned lease and wakes its run: at once after the first reclaim in a row, later and later after the next, so that a run that
-// kills its drivers does not spin (RN-38, RN-60).
-func (u *unit) reclaimOne(ctx context.Context, f *flow, item store.ReclaimItem, mail map[backend.RunKey]int) (store.Reclaimed, error) {
+// judgeReclaim says what is to become of an item whose workflow is locked; f is nil for one that does not exist.
+func (u *unit) judgeReclaim(f *flow, item store.ReclaimItem) store.Reclaimed {
 	switch {
+	case f == nil:
+		return store.Reclaimed{Outcome: store.ReclaimChanged}
 	case f.Corrupt != nil:
-		return store.Reclaimed{Err: f.Corrupt}, nil
+		return store.Reclaimed{Err: f.Corrupt}
 	case f.Status.Terminal():
-		return store.Reclaimed{Outcome: store.ReclaimClosed}, nil
+		return store.Reclaimed{Outcome: store.ReclaimClosed}
 	case f.LeaseOwner == "" || leased(f.Workflow, u.now) || f.LeaseEpoch != item.Epoch || !f.LeaseExpires.Equal(item.ExpiresAt):
-		return store.Reclaimed{Outcome: store.ReclaimChanged}, nil
+		return store.Reclaimed{Outcome: store.ReclaimChanged}
 	}
-	got := store.Reclaimed{Outcome: store.ReclaimReclaimed}
-	if mail[backend.RunKey{Tenant: f.Tenant, ID: f.RunID}] > 0 {
-		out, err := u.recordParked(ctx, f, false)
-		if err != nil {
-			return store.Reclaimed{}, err
-		}
-		got.Records = len(out.records)
-	}
+	return store.Reclaimed{Outcome: store.ReclaimReclaimed}
+}
+
+// endAbandoned ends an abandoned lease whose parked answers are recorded, and wakes the run: at once after the first reclaim in a row, later and later
+// after the next, so that a run that kills its drivers does not spin (RN-38, RN-60).
+func (u *unit) endAbandoned(f *flow, got *store.Reclaimed, records int) {
+	got.Records = records
 	if f.Pause != nil {
 		u.applyPause(f)
 		got.Paused = true
@@ -171,7 +190,6 @@ func (u *unit) reclaimOne(ctx context.Context, f *flow, item store.ReclaimItem, 
 	}
 	u.mark(f, rendezvous.CauseLeaseExpired, f.Head, next)
 	f.notify = f.Reclaims == 1
-	return got, nil
 }
 
 // reclaimPause is how long after the n-th reclaim in a row the first notice goes out, from the second on.
