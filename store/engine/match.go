@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// MatchWaiter implements [store.Events].
+func (t *tenant) MatchWaiter(ctx context.Context, id rendezvous.EventID, at time.Time) (store.Match, error) {
+	if err := checkEventID(id); err != nil {
+		return store.Match{}, err
+	}
+	memory := newMatchMemory()
+	var found store.Match
+	_, err := t.update(ctx, "match_waiter", at, func(ctx context.Context, u *unit) (err error) {
+		found, err = u.matchWaiter(ctx, backend.EventKey{Tenant: t.name, Source: id.Source, ID: id.ID}, memory)
+		return err
+	})
+	if err != nil {
+		return store.Match{}, err
+	}
+	return found, nil
+}
+
+// matchWaiter claims the lowest wait that a live event meets, unless an older event stands before it there (EV-28..EV-34).
+func (u *unit) matchWaiter(ctx context.Context, key backend.EventKey, memory *matchMemory) (store.Match, error) {
+	rows, err := u.tx.EventsByKey(ctx, []backend.EventKey{key}, false)
+	if err != nil {
+		return store.Match{}, err
+	}
+	row := rows[key]
+	switch {
+	case row == nil:
+		return store.Match{}, eventNotFound(rendezvous.EventID{Source: key.Source, ID: key.ID})
+	case row.Corrupt != nil:
+		return store.Match{}, row.Corrupt
+	case row.State != rendezvous.EventLive:
+		return store.Match{Outcome: store.MatchOutcome(row.State), Place: placeOf(row)}, nil
+	case expired(row, u.at):
+		return store.Match{Outcome: store.MatchExpired}, nil
+	}
+	m := u.matching(memory)
+	e := m.plan.x.event(row)
+	var older *eventNode
+	err = m.settle(ctx, nil, func(p *plan) {
+		older = nil
+		w, known := p.x.lowestWait(e)
+		if !known || w == nil {
+			return
+		}
+		p.judged = append(p.judged, w)
+		switch first, known := p.x.oldestEvent(w, e); {
+		case !known:
+		case first == e:
+			p.take(e, w)
+		default:
+			older = first
+		}
+	})
+	switch {
+	case err != nil:
+		return store.Match{}, err
+	case older != nil:
+		return store.Match{Outcome: store.MatchOlder, Older: rendezvous.EventID{Source: older.Source, ID: older.ID}}, nil
+	case len(m.plan.pairs) == 0:
+		return store.Match{Outcome: store.MatchNoWaiter}, nil
+	}
+	w := m.plan.pairs[0].w.Wait
+	if f := u.flows[flowKey(w)]; f.Corrupt != nil {
+		return store.Match{}, f.Corrupt
+	}
+	u.claim(w, e.Event)
+	matched := waitRow(w)
+	return store.Match{Outcome: store.MatchMatched, Wait: &matched}, nil
+}
