@@ -158,4 +158,3 @@ func (n *NATS) Stop(ctx context.Context) {
 	}
 	n.cancel()
 }
-

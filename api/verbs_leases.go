@@ -50,16 +50,16 @@ func needEpoch(epoch int64) error {
 	return nil
 }
 
-func collect(ctx context.Context, c call, req wire.Collect) (wire.History, error) {
+func collect(ctx context.Context, c call, req wire.Collect) (wire.Collected, error) {
 	if err := needEpoch(req.Epoch); err != nil {
-		return wire.History{}, err
+		return wire.Collected{}, err
 	}
 	got, err := c.tenant.Collect(ctx, req.RunID, req.Epoch)
 	if err != nil {
-		return wire.History{}, err
+		return wire.Collected{}, err
 	}
 	c.try(ctx, got.Notices)
-	return wire.History{Records: wire.RecordsOf(got.Records), HeadSeq: got.Head, More: got.More}, nil
+	return wire.Collected{Records: wire.RecordsOf(got.Records), HeadSeq: got.Head, More: got.More}, nil
 }
 
 // releaseLease is Suspend with a seen_seq, ReleaseLease without.

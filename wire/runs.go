@@ -144,12 +144,15 @@ type ReadHistory struct {
 	WaitMS     int64  `json:"wait_ms,omitempty"` // long poll, at most 30,000
 }
 
-// History is the reply of runs.history and runs.collect.
+// History is the reply of runs.history.
 type History struct {
 	Records []Record `json:"records"`
 	HeadSeq int64    `json:"head_seq"`
 	More    bool     `json:"more"`
 }
+
+// Collected is the reply of runs.collect.
+type Collected History
 
 // AcquireLease is the request of runs.acquire and, with epoch instead of acquire_id, of runs.renew.
 type AcquireLease struct {

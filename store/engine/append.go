@@ -25,16 +25,16 @@ func (t *tenant) Append(ctx context.Context, a store.Append, at time.Time) (stor
 		return store.Appended{}, err
 	}
 	answer := store.Appended{FirstSeq: o.First, Head: o.Head, Answers: o.records, Mail: o.mail, Again: o.again, Notices: notices}
-	t.lookAgain(ctx, o.regs, &answer)
+	t.lookAgain(ctx, at, o.regs, &answer)
 	return answer, nil
 }
 
 // lookAgain takes the second look of the waits that found nothing (O6); what it records counts to the head, for the driver's next expected seq.
-func (t *tenant) lookAgain(ctx context.Context, regs []*registration, answer *store.Appended) {
+func (t *tenant) lookAgain(ctx context.Context, at time.Time, regs []*registration, answer *store.Appended) {
 	if len(regs) == 0 {
 		return
 	}
-	answer.Notices.Append(t.secondLook(ctx, t.name, regs))
+	answer.Notices.Append(t.secondLook(ctx, at, regs))
 	for _, r := range regs {
 		if r.out.Answer != nil {
 			answer.Answers = append(answer.Answers, store.Answer{Effect: r.wait.Effect, Seq: r.out.Seq, Record: *r.out.Answer})

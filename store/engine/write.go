@@ -17,7 +17,7 @@ type writing struct {
 	b     *batch
 	o     *outcome
 	waits map[string]*backend.Wait // rows of the waits that the batch answers or withdraws
-	held  map[int64]*backend.Event // the events that those to be answered hold
+	held  map[int64]*backend.Event // the events they hold
 	regs  []*registration
 }
 
@@ -34,20 +34,22 @@ func (w *writing) prepare(ctx context.Context) error {
 		}
 	}
 	var keys []backend.WaitKey
-	payload := false
 	for _, r := range w.b.records {
 		if r.Kind == rendezvous.WaitAnswered || r.Kind == rendezvous.WaitWithdrawn {
 			keys = append(keys, backend.WaitKey{Tenant: w.f.Tenant, RunID: r.RunID, Effect: r.Effect})
-			payload = payload || r.Payload != nil
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	return w.readWaits(ctx, keys, payload)
+	if err := w.readWaits(ctx, keys); err != nil {
+		return err
+	}
+	return w.checkAnswers(ctx)
 }
 
-func (w *writing) readWaits(ctx context.Context, keys []backend.WaitKey, payload bool) error {
+// readWaits reads the rows of those waits and what they hold.
+func (w *writing) readWaits(ctx context.Context, keys []backend.WaitKey) error {
 	rows, err := w.tx.Waits(ctx, keys)
 	if err != nil {
 		return err
@@ -60,21 +62,45 @@ func (w *writing) readWaits(ctx context.Context, keys []backend.WaitKey, payload
 		w.waits[key.Effect] = row
 	}
 	var numbers []int64
-	for _, r := range w.b.records {
-		if row := w.waits[r.Effect]; r.Kind == rendezvous.WaitAnswered && row != nil && row.Held != nil {
+	for _, row := range w.waits {
+		if row.Held != nil {
 			numbers = append(numbers, row.Held.Number)
 		}
 	}
 	if len(numbers) > 0 {
-		if w.held, err = w.tx.EventsByNumber(ctx, numbers, payload); err != nil {
-			return err
+		w.held, err = w.tx.EventsByNumber(ctx, numbers, false)
+	}
+	return err
+}
+
+// checkAnswers judges the batch's answers. Payloads are read only where the writer gave one of the same size: what it may read is bounded by what it sent.
+func (w *writing) checkAnswers(ctx context.Context) error {
+	given := map[int64]int{}
+	var numbers []int64
+	for i, r := range w.b.records {
+		if r.Kind != rendezvous.WaitAnswered {
+			continue
+		}
+		if err := w.checkAnswered(r); err != nil {
+			return placed(err, i)
+		}
+		if r.Payload != nil {
+			number := w.waits[r.Effect].Held.Number
+			given[number] = i
+			numbers = append(numbers, number)
 		}
 	}
-	for i, r := range w.b.records {
-		if r.Kind == rendezvous.WaitAnswered {
-			if err := w.checkAnswered(r); err != nil {
-				return placed(err, i)
-			}
+	if len(numbers) == 0 {
+		return nil
+	}
+	events, err := w.tx.EventsByNumber(ctx, numbers, true)
+	if err != nil {
+		return err
+	}
+	for number, i := range given {
+		r := w.b.records[i]
+		if e := events[number]; e == nil || !bytes.Equal(r.Payload, e.Payload) {
+			return placed(answerDiffers(r, "payload"), i)
 		}
 	}
 	return nil
@@ -94,9 +120,8 @@ func (w *writing) checkAnswered(r rendezvous.Record) error {
 		return effectConflict(r, row.Held.ID, "wait %q holds event %q of %q, not the one named", r.Effect, row.Held.ID, row.Held.Source)
 	}
 	e := w.held[row.Held.Number]
-	if e == nil || e.Corrupt != nil || e.State != rendezvous.EventClaimed || e.ClaimRun != row.RunID || e.ClaimEffect != row.Effect {
-		return rendezvous.Errorf(rendezvous.CodeCorrupt, "the event that wait %q of run %q holds is not claimed for it", row.Effect, row.RunID).
-			With("run", row.RunID).With("effect", row.Effect).With("number", row.Held.Number)
+	if e == nil || e.Corrupt != nil || !holds(row, e) {
+		return brokenPair(row, "the claim it holds does not stand on the event's side")
 	}
 	differs := ""
 	switch {
@@ -106,14 +131,18 @@ func (w *writing) checkAnswered(r rendezvous.Record) error {
 		differs = "received_at"
 	case r.Source != "" && r.Source != e.Source:
 		differs = "source"
-	case r.ContentType != "" && r.ContentType != e.ContentType && r.Payload != nil:
-		differs = "content_type"
-	case r.Payload != nil && !bytes.Equal(r.Payload, e.Payload):
+	case r.Payload != nil && (len(r.Payload) != e.PayloadSize || !e.HasPayload):
 		differs = "payload"
 	default:
 		return nil
 	}
-	return effectConflict(r, differs, "the %s given for event %q is not the stored one; leave it out, the store fills it in", differs, e.ID).With("field", differs)
+	return answerDiffers(r, differs)
+}
+
+// answerDiffers says that a writer's copy of the event is not the stored one.
+func answerDiffers(r rendezvous.Record, field string) error {
+	return effectConflict(r, field, "the %s given for the answer of %q is not the event's; leave it out, the store fills it in", field, r.Effect).
+		With("field", field)
 }
 
 // records writes the batch's records in order.
@@ -153,7 +182,7 @@ func (w *writing) one(ctx context.Context, i int, r rendezvous.Record) error {
 		wait := w.waits[r.Effect]
 		w.label(w.answer(w.f, wait, w.held[wait.Held.Number]), r)
 	case r.Kind == rendezvous.WaitWithdrawn && w.waits[r.Effect] != nil:
-		row, _, err := w.withdraw(ctx, w.f, w.waits[r.Effect], "")
+		row, _, err := w.withdrawHeld(w.f, w.waits[r.Effect], w.held, "")
 		if err != nil {
 			return err
 		}
