@@ -14,7 +14,7 @@ type Damage struct{ b *Backend }
 // Damage opens the backend to damage.
 func (b *Backend) Damage() Damage { return Damage{b} }
 
-func corrupt(format string, args ...any) error {
+func corrupt(format string, args ...any) *rendezvous.Error {
 	return rendezvous.Errorf(rendezvous.CodeCorrupt, format, args...)
 }
 
