@@ -20,7 +20,6 @@ import (
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/group"
-	"github.com/rendezvous-events/rendezvous/ingest"
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
@@ -31,8 +30,8 @@ type Sender interface {
 
 // Door takes events in.
 type Door interface {
-	Put(ctx context.Context, tenant string, e rendezvous.Event) (ingest.Buffered, error)
-	Deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (ingest.Delivered, error)
+	Put(ctx context.Context, tenant string, e rendezvous.Event) (store.Buffered, error)
+	Deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (store.Delivery, error)
 }
 
 // Config is what a service is given. All but Checks is required.

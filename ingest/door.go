@@ -27,20 +27,20 @@ type Sender interface {
 type Door struct {
 	store    Store
 	sender   Sender
-	events   *group.Group[store.BufferItem, Buffered]
-	targeted *group.Group[store.DeliverItem, Delivered]
+	events   *group.Group[store.BufferItem, buffered]
+	targeted *group.Group[store.DeliverItem, delivered]
 	sending  sync.WaitGroup
 	metrics  *Metrics
 }
 
-// Buffered is the fate of one event, and when its notice is sent.
-type Buffered struct {
+// buffered is the fate of one event, and when its notice is sent.
+type buffered struct {
 	store.Buffered
 	noticed *notices
 }
 
-// Delivered is the fate of one targeted event, and when its notices are sent.
-type Delivered struct {
+// delivered is the fate of one targeted event, and when its notices are sent.
+type delivered struct {
 	store.Delivery
 	noticed *notices
 }
@@ -67,8 +67,8 @@ func (n *notices) Wait(ctx context.Context) error {
 // NewDoor opens the door. Stop it before the store and the messaging go.
 func NewDoor(s Store, sender Sender, cfg group.Config, m *Metrics) *Door {
 	d := &Door{store: s, sender: sender, metrics: m}
-	d.events = group.New(cfg, func(i store.BufferItem) int { return eventBytes(i.Event) }, d.buffer)
-	d.targeted = group.New(cfg, func(i store.DeliverItem) int { return eventBytes(i.Event) }, d.deliver)
+	d.events = group.New(cfg, func(i store.BufferItem) int { return eventBytes(i.Event) }, d.commitEvents)
+	d.targeted = group.New(cfg, func(i store.DeliverItem) int { return eventBytes(i.Event) }, d.commitTargeted)
 	return d
 }
 
@@ -77,19 +77,29 @@ func eventBytes(e rendezvous.Event) int {
 }
 
 // Put stores an event of one tenant; see [store.Events.Buffer]. It returns after the commit; the notice follows by itself.
-func (d *Door) Put(ctx context.Context, tenant string, e rendezvous.Event) (Buffered, error) {
+func (d *Door) Put(ctx context.Context, tenant string, e rendezvous.Event) (store.Buffered, error) {
+	b, err := d.put(ctx, tenant, e)
+	return b.Buffered, err
+}
+
+func (d *Door) put(ctx context.Context, tenant string, e rendezvous.Event) (buffered, error) {
 	b, err := d.events.Do(ctx, store.BufferItem{Tenant: tenant, Event: e})
 	if err != nil {
-		return Buffered{}, err
+		return buffered{}, err
 	}
 	return b, b.Err
 }
 
 // Deliver gives an event to one run; see [store.Events.DeliverTo]. After Matched the answer is recorded at once if the run is free.
-func (d *Door) Deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (Delivered, error) {
+func (d *Door) Deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (store.Delivery, error) {
+	v, err := d.deliver(ctx, tenant, run, e, keep)
+	return v.Delivery, err
+}
+
+func (d *Door) deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (delivered, error) {
 	v, err := d.targeted.Do(ctx, store.DeliverItem{Tenant: tenant, RunID: run, Event: e, Keep: keep})
 	if err != nil {
-		return Delivered{}, err
+		return delivered{}, err
 	}
 	return v, v.Err
 }
@@ -101,8 +111,8 @@ func (d *Door) Stop(ctx context.Context) {
 	d.sending.Wait()
 }
 
-// buffer is the events' commit: one transaction, then one sending for all, which does not hold up the answers.
-func (d *Door) buffer(ctx context.Context, items []store.BufferItem) ([]Buffered, error) {
+// commitEvents is the events' commit: one transaction, then one sending for all, which does not hold up the answers.
+func (d *Door) commitEvents(ctx context.Context, items []store.BufferItem) ([]buffered, error) {
 	got, err := d.store.BufferBatch(ctx, items, time.Time{})
 	d.metrics.batch(ctx, "buffer", len(items), err)
 	if err != nil {
@@ -114,15 +124,15 @@ func (d *Door) buffer(ctx context.Context, items []store.BufferItem) ([]Buffered
 		d.metrics.buffered(ctx, items[i].Tenant, got[i])
 	}
 	sent := d.send(ctx, all)
-	out := make([]Buffered, len(got))
+	out := make([]buffered, len(got))
 	for i, b := range got {
-		out[i] = Buffered{Buffered: b, noticed: sent}
+		out[i] = buffered{Buffered: b, noticed: sent}
 	}
 	return out, nil
 }
 
-// deliver is the targeted events' commit; what was claimed for a free run is recorded right behind it.
-func (d *Door) deliver(ctx context.Context, items []store.DeliverItem) ([]Delivered, error) {
+// commitTargeted is the targeted events' commit; what was claimed for a free run is recorded right behind it.
+func (d *Door) commitTargeted(ctx context.Context, items []store.DeliverItem) ([]delivered, error) {
 	got, err := d.store.DeliverToBatch(ctx, items, time.Time{})
 	d.metrics.batch(ctx, "deliver", len(items), err)
 	if err != nil {
@@ -143,9 +153,9 @@ func (d *Door) deliver(ctx context.Context, items []store.DeliverItem) ([]Delive
 		}
 	}
 	sent := d.send(ctx, all)
-	out := make([]Delivered, len(got))
+	out := make([]delivered, len(got))
 	for i, v := range got {
-		out[i] = Delivered{Delivery: v, noticed: sent}
+		out[i] = delivered{Delivery: v, noticed: sent}
 	}
 	return out, nil
 }
