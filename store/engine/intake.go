@@ -2,9 +2,11 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -211,7 +213,16 @@ func (b *buffering) plan(ctx context.Context) error {
 		b.out[first[k]].Number = numbers[k]
 		b.u.ch.NewEvents = append(b.u.ch.NewEvents, &rows[k])
 	}
+	sortByIdentity(b.u.ch.NewEvents)
 	return nil
+}
+
+// sortByIdentity is the order in which new events are inserted, whatever their numbers: two batches that bring the same identities wait for each other
+// and never in a circle (R7).
+func sortByIdentity(rows []*backend.Event) {
+	slices.SortFunc(rows, func(a, b *backend.Event) int {
+		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Source, b.Source), strings.Compare(a.ID, b.ID))
+	})
 }
 
 // checkItems judges the size of a [Q] batch (R3).
