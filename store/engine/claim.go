@@ -56,11 +56,10 @@ func (u *unit) claimFor(ctx context.Context, key backend.WaitKey, memory *matchM
 	case f.RunID != row.RunID || f.Status.Terminal(): // possible only after a restore
 		return store.Claim{Closed: rendezvous.ClosedEnded}, nil
 	case e == nil:
-		return store.Claim{}, nil
+		return store.Claim{}, u.unmoved(ctx, nil, []*backend.Wait{row})
 	}
-	u.claim(row, e.Event)
-	claim, err := u.claimed(ctx, e.Event)
-	return claim, err
+	u.claim(w.Wait, e.Event)
+	return u.claimed(ctx, e.Event)
 }
 
 // claim pairs w with its oldest event, unless an older wait meets that too: then nothing is taken, and who has it is for an offer to say (EV-28).

@@ -104,6 +104,9 @@ func (o *offering) run(ctx context.Context, items []store.OfferItem) error {
 	if err := o.match.settle(ctx, o.claimFlows(), o.plan); err != nil {
 		return err
 	}
+	if err := o.recheck(ctx); err != nil {
+		return err
+	}
 	if err := o.deal(ctx); err != nil {
 		return err
 	}
@@ -134,6 +137,22 @@ func (o *offering) plan(p *plan) {
 			p.x.addressee(l.e)
 		}
 	}
+}
+
+// recheck judges the items that found no partner.
+func (o *offering) recheck(ctx context.Context) error {
+	var events []*backend.Event
+	var waits []*backend.Wait
+	for _, i := range o.order {
+		switch l := &o.looks[i]; {
+		case l.fate != fateAlone:
+		case l.item.Event != nil:
+			events = append(events, l.e.Event)
+		case !l.w.passed:
+			waits = append(waits, l.w.Wait)
+		}
+	}
+	return o.unmoved(ctx, events, waits)
 }
 
 // claimFlows are the workflows of the claims that stood before.

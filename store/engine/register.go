@@ -9,30 +9,145 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
-// registration is one wait on its way in. Its caller has judged shape, run, seal and lease, and f is locked.
-type registration struct {
-	f     *flow
-	wait  rendezvous.Wait // checked
-	epoch int64           // good, or 0
-	claim bool            // false: Subscribe, which takes no event
-	// seq is the WaitRegistered record that the caller, an append, wrote in this unit after judging legal order; 0: register judges and writes it.
-	seq int64
-
-	// Set by register.
-	out  store.Registered // its Answer, if there is one, stands behind every record that was there before
-	err  error            // this registration fails alone; nothing was written for it
-	row  *backend.Wait    // the wait that stays
-	look bool             // it took nothing: it wants the second look
+// RegisterWait implements [store.Waits].
+func (t *tenant) RegisterWait(ctx context.Context, r store.Registration, at time.Time) (store.Registered, error) {
+	regs, err := t.registerItems(ctx, "register_wait", []store.RegisterItem{{Tenant: t.name, Registration: r}}, true, at)
+	if err != nil {
+		return store.Registered{}, err
+	}
+	return regs[0].out, regs[0].err
 }
 
-// register judges what the history says of each registration, records those that are new, and gives each that claims its oldest event unless that is
-// contested (O3). Reads and writes are set-based. Answers come in the order of regs.
-func (u *unit) register(ctx context.Context, regs []*registration) error {
-	return unavailable("not yet")
+// Subscribe implements [store.Waits].
+func (t *tenant) Subscribe(ctx context.Context, r store.Registration, at time.Time) (store.Subscribed, error) {
+	regs, err := t.registerItems(ctx, "subscribe", []store.RegisterItem{{Tenant: t.name, Registration: r}}, false, at)
+	if err != nil {
+		return store.Subscribed{}, err
+	}
+	if regs[0].err != nil {
+		return store.Subscribed{}, regs[0].err
+	}
+	return store.Subscribed{Number: regs[0].out.Number, Seq: regs[0].out.Seq, Closed: regs[0].closing, Notices: regs[0].out.Notices}, nil
 }
 
-// secondLook offers the waits that took nothing, after their commit (O6), and completes their out. It answers what to notice. Its failure fails nothing:
-// the lost-notice pass comes behind it.
-func (e *Engine) secondLook(ctx context.Context, at time.Time, regs []*registration) store.Notices {
-	return store.Notices{}
+// RegisterBatch implements [store.Registrar].
+func (e *Engine) RegisterBatch(ctx context.Context, items []store.RegisterItem, at time.Time) ([]store.Registered, error) {
+	if err := checkItems(len(items)); err != nil {
+		return nil, err
+	}
+	regs, err := e.registerItems(ctx, "register_batch", items, true, at)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]store.Registered, len(regs))
+	for i, r := range regs {
+		out[i] = r.out
+		out[i].Err = r.err
+	}
+	return out, nil
+}
+
+// registerItems registers the items and takes one second look for all that took nothing (O6, EV-87). Their notices go to the first that was registered.
+func (e *Engine) registerItems(ctx context.Context, verb string, items []store.RegisterItem, claim bool, at time.Time) ([]*registration, error) {
+	var notices store.Notices
+	regs, err := inParts(items, func(part []store.RegisterItem) ([]*registration, error) {
+		var regs []*registration
+		sent, err := e.update(ctx, verb, at, func(ctx context.Context, u *unit) (err error) {
+			regs, err = u.registerPart(ctx, part, claim)
+			return err
+		})
+		notices.Append(sent)
+		return regs, err
+	}, func(err error) *registration { return &registration{err: err} })
+	if err != nil {
+		return nil, err
+	}
+	notices.Append(e.secondLook(ctx, at, regs))
+	for _, r := range regs {
+		if r.err == nil {
+			r.out.Notices = notices
+			break
+		}
+	}
+	return regs, nil
+}
+
+// registerPart is one try of a batch of registrations: checks 1 to 5 of each (runs.md section 2), then register.
+func (u *unit) registerPart(ctx context.Context, items []store.RegisterItem, claim bool) ([]*registration, error) {
+	regs := make([]*registration, len(items))
+	var keys []backend.RunKey
+	for i, item := range items {
+		r := &registration{epoch: item.Epoch, claim: claim}
+		r.wait, r.err = item.Wait.Check()
+		if err := rendezvous.CheckTenant(item.Tenant); err != nil {
+			r.err = err
+		}
+		if item.Epoch < 0 {
+			r.err = checkEpoch(item.Epoch)
+		}
+		if r.err == nil {
+			keys = append(keys, backend.RunKey{Tenant: item.Tenant, ID: r.wait.RunID})
+		}
+		regs[i] = r
+	}
+	runs, err := u.openRuns(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	good := make([]*registration, 0, len(regs))
+	for i, r := range regs {
+		if r.err == nil {
+			r.f, r.err = u.openRun(runs, backend.RunKey{Tenant: items[i].Tenant, ID: r.wait.RunID})
+		}
+		if r.err == nil {
+			r.err = u.checkLease(r.f, r.epoch)
+		}
+		if r.err == nil {
+			good = append(good, r)
+		}
+	}
+	return regs, u.register(ctx, good)
+}
+
+// openRuns locks the workflows of those runs and answers the runs' rows; of runs found concluded they are as they are under the lock.
+func (u *unit) openRuns(ctx context.Context, keys []backend.RunKey) (map[backend.RunKey]*backend.Run, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	runs, err := u.lockRuns(ctx, distinct(keys))
+	if err != nil {
+		return nil, err
+	}
+	var ended []backend.RunKey
+	for k, r := range runs {
+		if f := u.flowOf(r); f != nil && f.Corrupt == nil && !current(f, r) {
+			ended = append(ended, k)
+		}
+	}
+	if len(ended) == 0 {
+		return runs, nil
+	}
+	again, err := u.tx.Runs(ctx, ended) // one may have ended between the read of its row and the lock
+	for k, r := range again {
+		runs[k] = r
+	}
+	return runs, err
+}
+
+// openRun is the locked workflow of a run that is its current, unsealed one: else not_found or sealed.
+func (u *unit) openRun(runs map[backend.RunKey]*backend.Run, key backend.RunKey) (*flow, error) {
+	run := runs[key]
+	if run == nil {
+		return nil, runNotFound(key.ID)
+	}
+	f := u.flowOf(run)
+	switch {
+	case f == nil:
+		return nil, rendezvous.Errorf(rendezvous.CodeCorrupt, "the workflow of run %q is not there", key.ID).With("run", key.ID)
+	case f.Corrupt != nil:
+		return nil, f.Corrupt
+	case !current(f, run):
+		return nil, sealed(f.Workflow, run)
+	}
+	return f, nil
 }

@@ -1,0 +1,365 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// registration is one wait on its way in. Its caller has judged shape, run, seal and lease, and f is locked.
+type registration struct {
+	f     *flow
+	wait  rendezvous.Wait // checked
+	epoch int64           // good, or 0
+	claim bool            // false: Subscribe, which takes no event
+	// seq is the WaitRegistered record that the caller, an append, wrote in this unit after judging legal order; 0: register judges and writes it.
+	seq int64
+
+	// Set by register.
+	out     store.Registered   // its Answer, if there is one, stands behind every record that was there before
+	err     error              // this registration fails alone; nothing was written for it
+	row     *backend.Wait      // the wait that stays
+	look    bool               // it took nothing: it wants the second look
+	closing rendezvous.Closing // how the wait ended, if it did
+
+	first *registration      // the one of this batch that it repeats
+	stand standing           // in the history, before this unit
+	node  *waitNode          // an open wait that claims
+	event *backend.Event     // what answers it
+	took  *rendezvous.Record // an answer given earlier, payload whole
+}
+
+func (r *registration) key() backend.WaitKey {
+	return backend.WaitKey{Tenant: r.f.Tenant, RunID: r.wait.RunID, Effect: r.wait.Effect}
+}
+
+// fresh reports whether the wait's record is still to be written.
+func (r *registration) fresh() bool { return r.seq == 0 && r.stand.opened == nil }
+
+// register judges what the history says of each registration, records those that are new, and gives each that claims its oldest event unless that is
+// contested (O3). Reads and writes are set-based. Answers come in the order of regs.
+func (u *unit) register(ctx context.Context, regs []*registration) error {
+	if len(regs) == 0 {
+		return nil
+	}
+	if err := u.judgeRegistrations(ctx, regs); err != nil {
+		return err
+	}
+	if err := u.findRows(ctx, regs); err != nil {
+		return err
+	}
+	if err := u.takeEvents(ctx, regs); err != nil {
+		return err
+	}
+	if err := u.readAnswers(ctx, regs); err != nil {
+		return err
+	}
+	for _, r := range regs {
+		if r.err == nil && r.first == nil {
+			u.settleRegistration(r)
+		}
+	}
+	for _, r := range regs {
+		if r.first != nil { // it sees what the first did
+			r.out, r.row, r.closing = r.first.out, r.first.row, r.first.closing
+		}
+	}
+	return nil
+}
+
+// judgeRegistrations asks the index of effects whether each wait is new, known or closed, and refuses what may not be registered (EV-19, EV-26, G6..G8).
+func (u *unit) judgeRegistrations(ctx context.Context, regs []*registration) error {
+	var keys []backend.WaitKey
+	for _, r := range regs {
+		if r.seq == 0 {
+			keys = append(keys, r.key())
+		}
+	}
+	var effects map[backend.WaitKey][]rendezvous.Record
+	if len(keys) > 0 {
+		var err error
+		if effects, err = u.tx.Effects(ctx, keys); err != nil {
+			return err
+		}
+	}
+	seen := make(map[backend.WaitKey]*registration, len(regs))
+	adding := map[*flow]int{}
+	for _, r := range regs {
+		if first := seen[r.key()]; first != nil && first.seq == 0 {
+			if r.err = r.sameAs(first.wait); r.err == nil {
+				r.first = first
+			}
+			continue
+		}
+		if r.seq == 0 {
+			r.err = r.judge(effects[r.key()], adding[r.f])
+		} else if r.f.OpenWaits > rendezvous.MaxWaitsPerRun {
+			r.err = tooManyWaits(r.f.OpenWaits)
+		}
+		if r.err == nil {
+			seen[r.key()] = r
+			if r.fresh() {
+				adding[r.f]++
+			}
+		}
+	}
+	return nil
+}
+
+// judge reads how the wait stands in the history. adding is how many other waits this unit is about to add to the run.
+func (r *registration) judge(records []rendezvous.Record, adding int) error {
+	opening := rendezvous.Record{RunID: r.wait.RunID, Kind: rendezvous.WaitRegistered, Effect: r.wait.Effect, Attempt: r.wait.Attempt}
+	if s := standingOf(records); s.opened != nil && max(s.opened.Attempt, 1) == r.wait.Attempt { // again
+		var d rendezvous.WaitRegisteredData
+		if err := rendezvous.DecodeData(*s.opened, &d); err != nil {
+			return err
+		}
+		r.stand = s
+		return r.sameAs(rendezvous.Wait{Attempt: r.wait.Attempt, Type: d.Type, Keys: d.Keys, From: d.From})
+	}
+	facts := orderFacts{run: r.f.RunID, status: r.f.Status, pausing: r.f.Pause != nil, head: r.f.Head, effects: map[string][]rendezvous.Record{r.wait.Effect: records}}
+	if err := checkOrder(facts, []rendezvous.Record{opening}); err != nil {
+		return err
+	}
+	if n := r.f.OpenWaits + adding; n >= rendezvous.MaxWaitsPerRun {
+		return tooManyWaits(n + 1)
+	}
+	return nil
+}
+
+// sameAs is conflict if the wait was registered with other values (EV-19).
+func (r *registration) sameAs(o rendezvous.Wait) error {
+	what := r.wait.SameAs(o)
+	if what == "" && r.wait.Attempt != o.Attempt {
+		what = "attempt"
+	}
+	if what == "" {
+		return nil
+	}
+	return conflict(what, what, "wait %q of run %q was registered with another %s; choose another effect key", r.wait.Effect, r.wait.RunID, what).
+		With("effect", r.wait.Effect)
+}
+
+func tooManyWaits(n int) error {
+	return rendezvous.OverLimit("waits", rendezvous.MaxWaitsPerRun, n)
+}
+
+// findRows finds the rows of waits that are known, and makes those of waits that are new or whose row was lost (EV-22).
+func (u *unit) findRows(ctx context.Context, regs []*registration) error {
+	var known []backend.WaitKey
+	for _, r := range regs {
+		if r.err == nil && r.first == nil && r.stand.opened != nil && r.stand.closed == nil {
+			known = append(known, r.key())
+		}
+	}
+	rows := map[backend.WaitKey]*backend.Wait{}
+	if len(known) > 0 {
+		var err error
+		if rows, err = u.tx.Waits(ctx, known); err != nil {
+			return err
+		}
+	}
+	var missing []*registration
+	for _, r := range regs {
+		if r.err != nil || r.first != nil || r.stand.closed != nil {
+			continue
+		}
+		if row := rows[r.key()]; row == nil {
+			missing = append(missing, r)
+		} else if r.row = row; row.Corrupt != nil {
+			r.err = row.Corrupt
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	numbers, err := u.tx.NewWaitNumbers(ctx, len(missing))
+	if err != nil {
+		return err
+	}
+	for i, r := range missing {
+		r.row = u.newWait(r, numbers[i])
+	}
+	return nil
+}
+
+func (u *unit) newWait(r *registration, number int64) *backend.Wait {
+	w := &backend.Wait{
+		Number: number, Tenant: r.f.Tenant, RunID: r.wait.RunID, Effect: r.wait.Effect, WorkflowID: r.f.ID, Shard: r.f.Shard,
+		Attempt: r.wait.Attempt, Type: r.wait.Type, Keys: r.wait.Keys, From: r.wait.From, Trace: r.wait.Trace,
+		RegisteredAt: u.at, OpenSince: u.now,
+	}
+	if r.stand.opened != nil {
+		w.RegisteredAt = r.stand.opened.RecordedAt
+	}
+	return w
+}
+
+// takeEvents gives each open wait its oldest event, one by one, if no older open wait meets that event too; those of this unit count. A wait that is
+// parked is answered with what it holds.
+func (u *unit) takeEvents(ctx context.Context, regs []*registration) error {
+	p := &plan{x: newIndex(u.tx, u.at)}
+	var open []*registration
+	for _, r := range regs {
+		if !r.claim || r.err != nil || r.row == nil || !r.row.Open() {
+			continue
+		}
+		if r.row.Version == 0 {
+			r.node = p.x.add(r.row)
+		} else {
+			r.node = p.x.wait(r.row)
+		}
+		open = append(open, r)
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	taken := make([]*eventNode, len(open))
+	err := p.complete(ctx, func(p *plan) {
+		for i, r := range open {
+			taken[i] = p.claim(r.node)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, r := range open {
+		if r.look = taken[i] == nil; !r.look {
+			r.event = taken[i].Event
+		}
+	}
+	return nil
+}
+
+// readAnswers reads, payloads whole, the events that answer now and the answers that were given earlier.
+func (u *unit) readAnswers(ctx context.Context, regs []*registration) error {
+	var numbers []int64
+	var given []backend.RecordKey
+	for _, r := range regs {
+		switch {
+		case r.err != nil || r.first != nil || !r.claim:
+		case r.event != nil:
+			numbers = append(numbers, r.event.Number)
+		case r.row != nil && waitState(r.row) == rendezvous.WaitParked:
+			numbers = append(numbers, r.row.Held.Number)
+		case r.stand.closing() == rendezvous.ClosedAnswered:
+			given = append(given, r.answerKey(r.stand.closed.Seq))
+		}
+	}
+	if len(numbers) > 0 {
+		events, err := u.tx.EventsByNumber(ctx, numbers, true)
+		if err != nil {
+			return err
+		}
+		for _, r := range regs {
+			if err := r.bring(events); err != nil {
+				return err
+			}
+		}
+	}
+	if len(given) == 0 {
+		return nil
+	}
+	records, err := u.tx.RecordsAt(ctx, given)
+	if err != nil {
+		return err
+	}
+	for _, r := range regs {
+		if r.err == nil && r.stand.closing() == rendezvous.ClosedAnswered {
+			r.bringGiven(records)
+		}
+	}
+	return nil
+}
+
+func (r *registration) answerKey(seq int64) backend.RecordKey {
+	return backend.RecordKey{Tenant: r.f.Tenant, WorkflowID: r.f.ID, Seq: seq}
+}
+
+func (r *registration) bringGiven(records map[backend.RecordKey]rendezvous.Record) {
+	if record, ok := records[r.answerKey(r.stand.closed.Seq)]; ok {
+		r.took = &record
+	}
+}
+
+// bring makes the event read last, with its payload, the one that answers. One that cannot be read answers nobody: an open wait stays open, and for a
+// parked one this registration fails.
+func (r *registration) bring(events map[int64]*backend.Event) error {
+	switch {
+	case r.err != nil || r.first != nil || !r.claim || r.row == nil:
+	case r.event != nil:
+		full := events[r.event.Number]
+		switch {
+		case full == nil || full.Version != r.event.Version:
+			return backend.ErrStale
+		case full.Corrupt != nil:
+			r.event = nil
+		default:
+			r.event = full
+		}
+	case waitState(r.row) == rendezvous.WaitParked:
+		e := events[r.row.Held.Number]
+		switch {
+		case e != nil && e.Corrupt != nil:
+			r.err = e.Corrupt
+		case !holds(r.row, e):
+			r.err = brokenPair(r.row, "the claim it holds does not stand on the event's side")
+		default:
+			r.event = e
+		}
+	}
+	return nil
+}
+
+// settleRegistration records what is new of one registration and completes its answer.
+func (u *unit) settleRegistration(r *registration) {
+	r.out.Workflow = r.f.ID
+	if r.stand.closed != nil {
+		r.close(r.stand.closed.Seq, r.stand.closing(), r.took)
+		return
+	}
+	if r.seq == 0 {
+		r.seq = u.recordRegistration(r)
+	}
+	if r.event != nil {
+		row := u.answer(r.f, r.row, r.event)
+		row.Payload, row.ContentType = r.event.Payload, r.event.ContentType
+		r.row, r.look = nil, false
+		r.close(row.Seq, rendezvous.ClosedAnswered, &row.Record)
+		return
+	}
+	if r.row.Version == 0 {
+		u.ch.NewWaits = append(u.ch.NewWaits, r.row)
+	}
+	r.out.Outcome, r.out.Number, r.out.Seq, r.out.Parked = store.RegisterWaiting, r.row.Number, r.seq, !r.row.Open()
+}
+
+func (u *unit) recordRegistration(r *registration) int64 {
+	if r.stand.opened != nil {
+		return r.stand.opened.Seq
+	}
+	keys := r.wait.Keys
+	if keys == nil {
+		keys = []rendezvous.Key{}
+	}
+	return u.record(r.f, rendezvous.Record{
+		RunID: r.wait.RunID, Kind: rendezvous.WaitRegistered, Effect: r.wait.Effect, Attempt: r.wait.Attempt,
+		Data: rendezvous.EncodeData(rendezvous.WaitRegisteredData{Type: r.wait.Type, Keys: keys, From: r.wait.From}),
+	}).Seq
+}
+
+// close answers how the wait ended, now or earlier.
+func (r *registration) close(seq int64, how rendezvous.Closing, answer *rendezvous.Record) {
+	r.closing = how
+	r.out.Seq, r.out.Answer = seq, answer
+	switch how {
+	case rendezvous.ClosedAnswered:
+		r.out.Outcome = store.RegisterAnswered
+	case rendezvous.ClosedTimedOut:
+		r.out.Outcome = store.RegisterTimedOut
+	default:
+		r.out.Outcome = store.RegisterWithdrawn
+	}
+}

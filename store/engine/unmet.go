@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// A take holds an event back: 30 s, doubling with each take in a row to 10 min.
+const (
+	unmetHold    = 30 * time.Second
+	minUnmetHold = time.Second
+	maxUnmetHold = 300 * time.Second
+	mostUnmet    = 10 * time.Minute
+)
+
+// TakeUnmet implements [store.Repairer].
+func (e *Engine) TakeUnmet(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (store.Taken[store.UnmetPair], string, error) {
+	none := store.Taken[store.UnmetPair]{}
+	limit, err := rendezvous.PageLimit(limit, rendezvous.MaxBatchItems, rendezvous.MaxList)
+	if err != nil {
+		return none, "", err
+	}
+	if hold == 0 {
+		hold = unmetHold
+	}
+	if hold < minUnmetHold || hold > maxUnmetHold {
+		return none, "", rendezvous.InvalidField("hold", "%s is outside %s..%s", hold, minUnmetHold, maxUnmetHold)
+	}
+	if grace < 0 {
+		return none, "", rendezvous.InvalidField("grace", "%s is negative", grace)
+	}
+	after, err := unmetCursor(cursor)
+	if err != nil {
+		return none, "", err
+	}
+	var page store.Taken[store.UnmetPair]
+	var next string
+	_, err = e.update(ctx, "take_unmet", time.Time{}, func(ctx context.Context, u *unit) error {
+		rows, on, err := u.tx.UnmetEvents(ctx, u.now.Add(-grace), after, limit)
+		if err != nil {
+			return err
+		}
+		page = store.Taken[store.UnmetPair]{Saturated: on != 0 && len(rows) == limit}
+		if next = ""; on != 0 {
+			next = strconv.FormatInt(on, 10)
+		}
+		page.Rows, err = u.takeUnmet(ctx, rows, hold)
+		return err
+	})
+	if err != nil {
+		return none, "", err
+	}
+	return page, next, nil
+}
+
+func unmetCursor(cursor string) (int64, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil || n < 0 {
+		return 0, rendezvous.InvalidField("cursor", "malformed cursor")
+	}
+	return n, nil
+}
+
+// takeUnmet takes the events and names their lowest waits. A take that ran out unsettled was a lost worker: it counts as a failed offer, so that an event
+// that kills its worker ends as undeliverable.
+func (u *unit) takeUnmet(ctx context.Context, rows []*backend.Event, hold time.Duration) ([]store.UnmetPair, error) {
+	p := &plan{x: newIndex(u.tx, u.at)}
+	nodes, waits := make([]*eventNode, len(rows)), make([]*waitNode, len(rows))
+	for i, row := range rows {
+		nodes[i] = p.x.event(row)
+	}
+	err := p.complete(ctx, func(p *plan) {
+		for i, n := range nodes {
+			if waits[i] = nil; n.Corrupt == nil {
+				waits[i], _ = p.x.lowestWait(n)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var taken []int
+	for i, n := range nodes {
+		if n.TakeOpen {
+			u.failOffer(n.Event, rendezvous.Errorf(rendezvous.CodeUnavailable, "an offer of the event was taken and never came to an end"))
+		}
+		if n.State != rendezvous.EventDead && (waits[i] != nil || n.Corrupt != nil) {
+			taken = append(taken, i)
+		}
+	}
+	if len(taken) == 0 {
+		return nil, nil
+	}
+	tokens, err := u.tx.NewTakes(ctx, len(taken))
+	if err != nil {
+		return nil, err
+	}
+	pairs := make([]store.UnmetPair, len(taken))
+	for k, i := range taken {
+		e := nodes[i].Event
+		e.Take, e.TakeOpen, e.TakeUntil = tokens[k], true, u.now.Add(doubled(hold, e.Takes, mostUnmet))
+		e.Takes++
+		u.saveEvent(e)
+		pairs[k] = store.UnmetPair{Tenant: e.Tenant, Event: eventRef(e), Take: e.Take}
+		if w := waits[i]; w != nil {
+			pairs[k].Wait = rendezvous.WaitID{RunID: w.RunID, Effect: w.Effect}
+		}
+	}
+	return pairs, nil
+}
