@@ -48,16 +48,16 @@ func (b *buffer) add(m Msg, from int) bool {
 }
 
 // ripe reports whether a batch should be taken now; if not, after how long (0: when something comes).
-func (b *buffer) ripe(opts Batch) (time.Duration, bool) {
+func (b *buffer) ripe(opts Batch, linger time.Duration) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case len(b.msgs) == 0:
 		return 0, false
-	case len(b.msgs) >= opts.Size, b.bytes >= opts.Bytes, opts.Linger < 0:
+	case len(b.msgs) >= opts.Size, b.bytes >= opts.Bytes, linger < 0:
 		return 0, true
 	}
-	left := opts.Linger - b.clock.Now().Sub(b.since)
+	left := linger - b.clock.Now().Sub(b.since)
 	return left, left <= 0
 }
 

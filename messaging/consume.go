@@ -152,11 +152,15 @@ func (c *Consumption) gather() []Msg {
 			return nil
 		default:
 		}
-		if wait, ok := c.buf.ripe(c.opts); ok {
-			if batch := c.pull.take(c.opts); len(batch) > 0 {
-				return batch
-			}
-		} else if !c.await(wait) {
+		linger := c.opts.Linger
+		if c.pull.blocked() {
+			linger /= 4
+		}
+		wait, ripe := c.buf.ripe(c.opts, linger)
+		if ripe {
+			return c.pull.take(c.opts)
+		}
+		if !c.await(wait) {
 			return nil
 		}
 	}

@@ -29,7 +29,7 @@ func TestBatchesHoldAtMostTheirSizeAndFillUnderBacklog(t *testing.T) {
 	p.publish(events(0, 1000)...)
 	s, sizes := newSeen(), make(chan int, 1000)
 	h := s.matchHandler()
-	c, err := p.conn.ConsumeMatch(messaging.ConsumeOptions{Batch: messaging.Batch{Size: 100}},
+	c, err := p.conn.ConsumeMatch(messaging.ConsumeOptions{Batch: messaging.Batch{Size: 100, Linger: 200 * time.Millisecond}},
 		func(ctx context.Context, b []messaging.MatchNotice) []messaging.Outcome {
 			sizes <- len(b)
 			return h(ctx, b)

@@ -66,7 +66,7 @@ func newPuller(src source, opts Batch, buf *buffer, gap func()) *puller {
 		share: opts.Size, index: map[string]int{},
 	}
 	if n := len(src.durables); n > 1 {
-		p.share = max(16, 2*opts.Size/n)
+		p.share = max(16, 4*opts.Size/n)
 	} else {
 		p.bytes = opts.Bytes
 	}
@@ -122,6 +122,24 @@ func (p *puller) take(opts Batch) []Msg {
 		p.refill(i)
 	}
 	return msgs
+}
+
+// blocked reports whether a durable has brought its whole share: waiting long for company of other durables would keep the rest
+// of it at the broker.
+func (p *puller) blocked() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.feeds {
+		if f := &p.feeds[i]; !f.pulling && !f.broken && !p.room(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// room reports whether half of a durable's share is free. The caller holds mu.
+func (p *puller) room(f *feed) bool {
+	return f.buffered <= p.share/2 && (p.bytes == 0 || f.bytes <= p.bytes/2)
 }
 
 // receive is the subscription's callback.
@@ -220,7 +238,7 @@ func (p *puller) breakFeed(f *feed) {
 // refill asks for more when the standing request has ended and half of the share is free. The caller holds mu.
 func (p *puller) refill(i int) {
 	f := &p.feeds[i]
-	if f.pulling || f.broken || p.stopped || f.buffered > p.share/2 || (p.bytes > 0 && f.bytes > p.bytes/2) {
+	if f.pulling || f.broken || p.stopped || !p.room(f) {
 		return
 	}
 	n, bytes := p.share-f.buffered, p.bytes
