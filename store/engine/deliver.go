@@ -109,31 +109,19 @@ func (d *delivering) read(ctx context.Context, in []*errand) error {
 	return d.draw(ctx, in)
 }
 
-// readRuns locks. What a run that ended between its read and the lock ended as is read again.
+// readRuns locks, and reads the waits of the runs that are open.
 func (d *delivering) readRuns(ctx context.Context, keys []backend.RunKey) error {
 	var err error
 	if d.runs, err = d.u.lockRuns(ctx, keys); err != nil {
 		return err
 	}
-	var open, ended []backend.RunKey
+	var open []backend.RunKey
 	for k, run := range d.runs {
 		switch f := d.u.flowOf(run); {
 		case f == nil:
 			delete(d.runs, k)
-		case f.Corrupt != nil:
-		case current(f, run):
+		case f.Corrupt == nil && current(f, run):
 			open = append(open, k)
-		case !run.Status.Terminal():
-			ended = append(ended, k)
-		}
-	}
-	if len(ended) > 0 {
-		again, err := d.u.tx.Runs(ctx, ended)
-		if err != nil {
-			return err
-		}
-		for k, run := range again {
-			d.runs[k] = run
 		}
 	}
 	if len(open) == 0 {

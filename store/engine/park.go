@@ -48,22 +48,36 @@ func checkWaitRef(tenant string, id rendezvous.WaitID) error {
 	return checkWaitID(id)
 }
 
-// lockRuns locks the workflows of those runs; once in a unit. Runs that do not exist are absent; flowOf finds their workflows.
+// lockRuns locks the workflows of those runs; once in a unit. Runs that do not exist are absent; a run found concluded is as it is under the lock.
 func (u *unit) lockRuns(ctx context.Context, keys []backend.RunKey) (map[backend.RunKey]*backend.Run, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
 	runs, err := u.tx.Runs(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
-	seen := make(map[backend.WorkflowKey]struct{}, len(runs))
 	flows := make([]backend.WorkflowKey, 0, len(runs))
 	for _, r := range runs {
-		k := backend.WorkflowKey{Tenant: r.Tenant, ID: r.WorkflowID}
-		if _, twice := seen[k]; !twice {
-			seen[k] = struct{}{}
-			flows = append(flows, k)
+		flows = append(flows, backend.WorkflowKey{Tenant: r.Tenant, ID: r.WorkflowID})
+	}
+	if err := u.lock(ctx, distinct(flows)); err != nil {
+		return nil, err
+	}
+	var ended []backend.RunKey
+	for k, r := range runs {
+		if f := u.flowOf(r); f != nil && f.Corrupt == nil && !current(f, r) && !r.Status.Terminal() {
+			ended = append(ended, k) // between the read of its row and the lock
 		}
 	}
-	return runs, u.lock(ctx, flows)
+	if len(ended) == 0 {
+		return runs, nil
+	}
+	again, err := u.tx.Runs(ctx, ended)
+	for k, r := range again {
+		runs[k] = r
+	}
+	return runs, err
 }
 
 // flowOf is the locked workflow of a run, nil for no run and where there is none.
