@@ -90,7 +90,7 @@ func (u *unit) registerPart(ctx context.Context, items []store.RegisterItem, cla
 		}
 		regs[i] = r
 	}
-	runs, err := u.openRuns(ctx, keys)
+	runs, err := u.lockRuns(ctx, distinct(keys))
 	if err != nil {
 		return nil, err
 	}
@@ -107,31 +107,6 @@ func (u *unit) registerPart(ctx context.Context, items []store.RegisterItem, cla
 		}
 	}
 	return regs, u.register(ctx, good)
-}
-
-// openRuns locks the workflows of those runs and answers the runs' rows; of runs found concluded they are as they are under the lock.
-func (u *unit) openRuns(ctx context.Context, keys []backend.RunKey) (map[backend.RunKey]*backend.Run, error) {
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	runs, err := u.lockRuns(ctx, distinct(keys))
-	if err != nil {
-		return nil, err
-	}
-	var ended []backend.RunKey
-	for k, r := range runs {
-		if f := u.flowOf(r); f != nil && f.Corrupt == nil && !current(f, r) {
-			ended = append(ended, k)
-		}
-	}
-	if len(ended) == 0 {
-		return runs, nil
-	}
-	again, err := u.tx.Runs(ctx, ended) // one may have ended between the read of its row and the lock
-	for k, r := range again {
-		runs[k] = r
-	}
-	return runs, err
 }
 
 // openRun is the locked workflow of a run that is its current, unsealed one: else not_found or sealed.
