@@ -1,0 +1,21 @@
+// Command delivery-worker makes events meet the runs that wait for them, and repairs what crashes left behind.
+package main
+
+import (
+	"context"
+
+	"github.com/rendezvous-events/rendezvous/cmd/internal/node"
+	"github.com/rendezvous-events/rendezvous/cmd/internal/worker"
+)
+
+type settings struct {
+	node.Common
+	node.Sweep
+}
+
+func main() {
+	var s settings
+	worker.Main(&s, "delivery-worker", "Make events meet the runs that wait for them.", func(ctx context.Context, version string) error {
+		return node.Run(ctx, node.Config{Common: s.Common, Name: "delivery-worker", Version: version, Delivery: &s.Sweep}, nil)
+	})
+}

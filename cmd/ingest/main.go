@@ -1,0 +1,21 @@
+// Command ingest is the front of the plane: both doors for events, and every verb over HTTP and NATS.
+package main
+
+import (
+	"context"
+
+	"github.com/rendezvous-events/rendezvous/cmd/internal/node"
+	"github.com/rendezvous-events/rendezvous/cmd/internal/worker"
+)
+
+type settings struct {
+	node.Common
+	node.Door
+}
+
+func main() {
+	var s settings
+	worker.Main(&s, "ingest", "Take events in, and answer every verb.", func(ctx context.Context, version string) error {
+		return node.Run(ctx, node.Config{Common: s.Common, Name: "ingest", Version: version, Ingest: &s.Door}, nil)
+	})
+}

@@ -1,0 +1,149 @@
+package node
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/api"
+	"github.com/rendezvous-events/rendezvous/delivery"
+	"github.com/rendezvous-events/rendezvous/messaging"
+)
+
+// Common are the settings of every process. Each flag has an environment variable: --nats-ack-wait is RENDEZVOUS_NATS_ACK_WAIT.
+type Common struct {
+	Store  string        `help:"Where the truth is kept: memory: (gone with the process) or postgres://user:password@host/database." placeholder:"URL"`
+	NATS   NATS          `embed:""`
+	Admin  string        `help:"Address of /livez, /readyz and /metrics; empty: none." default:"127.0.0.1:7481" placeholder:"HOST:PORT"`
+	Pprof  bool          `help:"Serve /debug/pprof on the admin address."`
+	Log    string        `help:"Least level to log: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
+	JSON   bool          `name:"log-json" help:"Log as JSON lines."`
+	Drain  time.Duration `help:"How long work under way may take to finish at the end." default:"20s"`
+	Shards int           `help:"Slices of workflows; fixed when the store is created (1..1024)." default:"64"`
+	Limit  int           `name:"event-limit" help:"Largest payload of an event, in bytes (at most 1048576)." default:"1048576"`
+}
+
+// NATS are the settings of the way.
+type NATS struct {
+	URL         string        `name:"nats" help:"URL of the NATS servers, comma separated." placeholder:"URL"`
+	Prefix      string        `name:"nats-prefix" help:"First token of every subject and stream." default:"rdv"`
+	Credentials string        `name:"nats-creds" help:"Path to a .creds file." placeholder:"PATH"`
+	NKey        string        `name:"nats-nkey" help:"Path to an nkey seed file." placeholder:"PATH"`
+	TLSCA       string        `name:"nats-tls-ca" help:"Path to the CA bundle (PEM)." placeholder:"PATH"`
+	TLSCert     string        `name:"nats-tls-cert" help:"Path to the client's certificate (PEM)." placeholder:"PATH"`
+	TLSKey      string        `name:"nats-tls-key" help:"Path to the client's key (PEM)." placeholder:"PATH"`
+	Replicas    int           `name:"nats-replicas" help:"Replicas of every stream: 1, 3 or 5." default:"3"`
+	AckWait     time.Duration `name:"nats-ack-wait" help:"How long a delivered message may stay unacknowledged." default:"30s"`
+}
+
+// Door are the settings of the API.
+type Door struct {
+	HTTP   string `name:"http" help:"Address of the API; empty: none." default:"127.0.0.1:7480" placeholder:"HOST:PORT"`
+	Tokens string `help:"Path to the file of bearer tokens; without one the API listens on loopback only." placeholder:"PATH"`
+}
+
+// Sweep are the settings of the passes.
+type Sweep struct {
+	Tick  time.Duration `name:"sweep-tick" help:"Interval of the passes over leases, parked waits and unmet pairs." default:"5s"`
+	Woken time.Duration `name:"sweep-woken" help:"Interval of the pass over woken runs." default:"10s"`
+	Pages int           `name:"sweep-pages" help:"Pages a saturated pass may work in one tick." default:"20"`
+}
+
+func (s Sweep) passes() delivery.PassConfig {
+	return delivery.PassConfig{Tick: s.Tick, Woken: s.Woken, Pages: s.Pages}
+}
+
+// Config is a process.
+type Config struct {
+	Common
+	Name     string // of the process, such as ingest
+	Version  string
+	Ingest   *Door  // the role ingest, when not nil
+	Delivery *Sweep // the role delivery, when not nil
+	// Embedded runs a NATS server in the process instead of connecting to NATS.URL: its folder, and a listener or "".
+	EmbeddedDir, EmbeddedListen string
+	Logger                      *slog.Logger // instead of the one that Log and JSON ask for
+}
+
+// Validate names the first wrong setting.
+func (c *Config) Validate() error {
+	if c.Store == "" {
+		return rendezvous.InvalidField("store", "is empty; give memory: or postgres://…")
+	}
+	if c.Shards < 1 || c.Shards > 1024 {
+		return rendezvous.InvalidField("shards", "%d is outside 1..1024", c.Shards)
+	}
+	if c.Limit < 1 || c.Limit > rendezvous.MaxPayload {
+		return rendezvous.InvalidField("event-limit", "%d is outside 1..%d", c.Limit, rendezvous.MaxPayload)
+	}
+	if c.Drain < 0 || c.Drain > 10*time.Minute {
+		return rendezvous.InvalidField("drain", "%s is outside 0s..10m", c.Drain)
+	}
+	if d := c.Delivery; d != nil {
+		for _, v := range [...]struct {
+			name string
+			d    time.Duration
+		}{{"sweep-tick", d.Tick}, {"sweep-woken", d.Woken}} {
+			if v.d < 10*time.Millisecond || v.d > 10*time.Minute {
+				return rendezvous.InvalidField(v.name, "%s is outside 10ms..10m", v.d)
+			}
+		}
+		if d.Pages < 1 || d.Pages > 1000 {
+			return rendezvous.InvalidField("sweep-pages", "%d is outside 1..1000", d.Pages)
+		}
+	}
+	if c.NATS.URL == "" && c.EmbeddedDir == "" {
+		return rendezvous.InvalidField("nats", "is empty; give the URL of a NATS server")
+	}
+	return c.messaging().Validate()
+}
+
+func (c *Config) messaging() messaging.Config {
+	m := messaging.DefaultConfig()
+	m.URL, m.Prefix, m.Name = c.NATS.URL, c.NATS.Prefix, "rendezvous "+c.Name
+	m.Credentials, m.NKey = c.NATS.Credentials, c.NATS.NKey
+	m.TLSCA, m.TLSCert, m.TLSKey = c.NATS.TLSCA, c.NATS.TLSCert, c.NATS.TLSKey
+	m.Replicas, m.AckWait, m.EventLimit = c.NATS.Replicas, c.NATS.AckWait, c.Limit
+	if c.NATS.URL == "" {
+		m.Replicas = 1
+		m.Embedded.StoreDir, m.Embedded.Listen = c.EmbeddedDir, c.EmbeddedListen
+	}
+	return m
+}
+
+// logger is the process's log.
+func (c *Config) logger() *slog.Logger {
+	if c.Logger != nil {
+		return c.Logger
+	}
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.Log)) // an enum
+	o := &slog.HandlerOptions{Level: level}
+	if c.JSON {
+		return slog.New(slog.NewJSONHandler(os.Stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, o))
+}
+
+// tokens loads the tokens and refuses an open API outside loopback.
+func (d *Door) tokens() (*api.Tokens, error) {
+	t, err := api.LoadTokens(d.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	if !t.Any() && d.HTTP != "" && !loopback(d.HTTP) {
+		return nil, rendezvous.InvalidField("http", "%q is not a loopback address, and there are no tokens; give --tokens, or listen on 127.0.0.1", d.HTTP)
+	}
+	return t, nil
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}

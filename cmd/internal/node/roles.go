@@ -1,0 +1,126 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/api"
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/delivery"
+	"github.com/rendezvous-events/rendezvous/group"
+	"github.com/rendezvous-events/rendezvous/ingest"
+	"github.com/rendezvous-events/rendezvous/store/open"
+)
+
+// startIngest opens the doors: the group commit, the verbs over HTTP and NATS, and the INBOX stream.
+func (n *Node) startIngest(ctx context.Context) error {
+	if n.cfg.Ingest == nil {
+		return nil
+	}
+	tokens, err := n.cfg.Ingest.tokens()
+	if err != nil {
+		return err
+	}
+	m, err := ingest.NewMetrics(n.telemetry.Meter)
+	if err != nil {
+		return err
+	}
+	door := ingest.NewDoor(n.store, n.sender, group.Config{Commits: 2}, m)
+	n.began("door", func(ctx context.Context) error { door.Stop(ctx); return nil })
+	service, err := api.New(api.Config{
+		Store: n.store, Door: door, Sender: n.sender, Clock: clock.System, Log: n.log, Tracer: n.telemetry.Tracer, Meter: n.telemetry.Meter,
+		Version: n.cfg.Version, Kind: open.Kind(n.cfg.Store), Checks: n.checks,
+	})
+	if err != nil {
+		return err
+	}
+	n.began("verbs", func(ctx context.Context) error { service.Stop(ctx); return nil })
+	if n.HTTP, err = n.serve(ctx, "API", n.cfg.Ingest.HTTP, service.HTTP(tokens)); err != nil {
+		return err
+	}
+	if n.HTTP != "" && !tokens.Any() {
+		n.log.InfoContext(ctx, "no tokens are configured: every tenant is open, on loopback only", "http", n.HTTP)
+	}
+	requests, err := service.ServeNATS(n.conn.ConsumeConn(), n.cfg.NATS.Prefix, serviceVersion(n.cfg.Version))
+	if err != nil {
+		return err
+	}
+	n.began("NATS verbs", func(ctx context.Context) error { requests.Stop(ctx); return nil })
+	inbox := ingest.NewInbox(door, n.conn, n.log)
+	if err := inbox.Start(); err != nil {
+		return err
+	}
+	n.began("INBOX", inbox.Stop)
+	return nil
+}
+
+// startDelivery starts the worker and the passes.
+func (n *Node) startDelivery(context.Context) error {
+	if n.cfg.Delivery == nil {
+		return nil
+	}
+	deps := delivery.Deps{Sender: n.sender, Clock: clock.System, Log: n.log, Tracer: n.telemetry.Tracer, Meter: n.telemetry.Meter}
+	passes, err := delivery.NewPasses(n.store, deps, n.cfg.Delivery.passes())
+	if err != nil {
+		return err
+	}
+	worker, err := delivery.New(n.store, n.conn, deps)
+	if err != nil {
+		return err
+	}
+	if err := worker.Start(passes.Kick); err != nil {
+		return err
+	}
+	n.began("delivery-worker", worker.Stop)
+	passes.Start()
+	n.began("passes", func(context.Context) error { passes.Stop(); return nil })
+	n.ready = append(n.ready, func(context.Context) error { return passes.Ready() })
+	return nil
+}
+
+// serve listens and serves until the node stops; the address answered is the real one.
+func (n *Node) serve(ctx context.Context, name, address string, h http.Handler) (string, error) {
+	if address == "" {
+		return "", nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return "", rendezvous.InvalidField(name, "cannot listen on %s; choose another address: %v", address, err)
+	}
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	ended := make(chan error, 1)
+	go func() {
+		err := server.Serve(l)
+		ended <- err
+		if !errors.Is(err, http.ErrServerClosed) {
+			select {
+			case n.failed <- err:
+			default:
+			}
+		}
+	}()
+	n.began(name, func(ctx context.Context) error {
+		err := server.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(err, server.Close())
+		}
+		<-ended
+		return err
+	})
+	return l.Addr().String(), nil
+}
+
+// serviceVersion is a version as NATS services want it: three numbers.
+func serviceVersion(v string) string {
+	if semver.MatchString(v) {
+		return v
+	}
+	return "0.0.0"
+}
