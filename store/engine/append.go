@@ -36,6 +36,9 @@ func (t *tenant) lookAgain(ctx context.Context, at time.Time, regs []*registrati
 	}
 	answer.Notices.Append(t.secondLook(ctx, at, regs))
 	for _, r := range regs {
+		if r.out.Parked {
+			answer.Mail.Mail++
+		}
 		if r.out.Answer != nil {
 			answer.Answers = append(answer.Answers, store.Answer{Effect: r.wait.Effect, Seq: r.out.Seq, Record: *r.out.Answer})
 			answer.Head = max(answer.Head, r.out.Seq)

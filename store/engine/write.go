@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
@@ -264,7 +265,8 @@ func (w *writing) mail(ctx context.Context, waits int) (store.Mail, error) {
 
 // placed says which record of a batch an error is about.
 func placed(err error, i int) error {
-	if e, ok := err.(*rendezvous.Error); ok { //nolint:errorlint // the domain answers its own type
+	var e *rendezvous.Error
+	if errors.As(err, &e) {
 		return e.With("record", i)
 	}
 	return err
