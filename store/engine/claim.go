@@ -71,6 +71,7 @@ func (p *plan) claim(w *waitNode) *eventNode {
 	}
 	first, known := p.x.lowestWait(e)
 	if !known {
+		p.x.take(e, w) // a guess, for what the next in line will ask
 		return nil
 	}
 	if first != w {

@@ -55,6 +55,7 @@ func (p *plan) event(e *eventNode) fate {
 		}
 		first, known := p.x.oldestEvent(w, e)
 		if !known {
+			p.guess(e, w, first)
 			return fateUnknown
 		}
 		if first == e {
@@ -64,6 +65,16 @@ func (p *plan) event(e *eventNode) fate {
 		if f := p.pullIn(first); f != fatePaired {
 			return f
 		}
+	}
+}
+
+// guess goes on as if nothing older were still to be loaded, in a turn that is thrown away anyway: so the items behind ask now for what they will need,
+// and a batch on one key costs no load per item.
+func (p *plan) guess(e *eventNode, w *waitNode, first *eventNode) {
+	if first == e {
+		p.x.take(e, w)
+	} else {
+		p.pullIn(first)
 	}
 }
 
