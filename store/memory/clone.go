@@ -54,7 +54,9 @@ func copyWoken(w *backend.Woken) *backend.Woken {
 	return &c
 }
 
+// copyRecord marks what this build does not know: it is kept verbatim.
 func copyRecord(r rendezvous.Record) rendezvous.Record {
+	r.Unknown = !r.Kind.Known() || r.V != rendezvous.KindVersion
 	r.Data, r.Payload, r.Operator = bytes.Clone(r.Data), bytes.Clone(r.Payload), copied(r.Operator)
 	return r
 }

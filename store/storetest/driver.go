@@ -9,24 +9,24 @@ import (
 
 // Driver holds a run's lease. It keeps its epoch when the lease is lost, as a pod does that was asleep.
 type Driver struct {
-	*Run
+	*Flow
 	Owner string
 	Epoch int64
 	Seen  int64 // the head it has read
 }
 
 // Drive takes the run's lease for 30 s, as an incarnation of its own.
-func (r *Run) Drive() *Driver {
+func (r *Flow) Drive() *Driver {
 	r.F.T.Helper()
 	return r.DriveFor(rendezvous.DefaultLease)
 }
 
 // DriveFor takes the run's lease for that long.
-func (r *Run) DriveFor(ttl time.Duration) *Driver {
+func (r *Flow) DriveFor(ttl time.Duration) *Driver {
 	r.F.T.Helper()
 	owner := ID("pod")
 	lease := must(r.F.AcquireLease(ctx, r.ID, owner, ttl, ID("acquire")))(r.F.T, "acquire the lease of "+r.ID)
-	return &Driver{Run: r, Owner: owner, Epoch: lease.Epoch, Seen: lease.Head}
+	return &Driver{Flow: r, Owner: owner, Epoch: lease.Epoch, Seen: lease.Head}
 }
 
 // Batch makes an append at the head the driver has seen, under its epoch.
@@ -89,14 +89,14 @@ func (d *Driver) Conclude(outcome rendezvous.Status) store.Concluded {
 }
 
 // AppendFree writes records without a lease, at the present head.
-func (r *Run) AppendFree(records ...rendezvous.Record) store.Appended {
+func (r *Flow) AppendFree(records ...rendezvous.Record) store.Appended {
 	r.F.T.Helper()
 	a := store.Append{RunID: r.ID, ExpectedSeq: r.Head(), BatchID: ID("batch"), Records: records}
 	return must(r.F.Append(ctx, a, now))(r.F.T, "append")
 }
 
 // record makes a record of the run.
-func (r *Run) record(kind rendezvous.Kind, effect string, data any) rendezvous.Record {
+func (r *Flow) record(kind rendezvous.Kind, effect string, data any) rendezvous.Record {
 	rec := rendezvous.Record{RunID: r.ID, Kind: kind, Effect: effect}
 	if data != nil {
 		rec.Data = rendezvous.EncodeData(data)
@@ -105,77 +105,77 @@ func (r *Run) record(kind rendezvous.Kind, effect string, data any) rendezvous.R
 }
 
 // Begun makes effect.started.
-func (r *Run) Begun(effect string) rendezvous.Record {
+func (r *Flow) Begun(effect string) rendezvous.Record {
 	return r.record(rendezvous.EffectStarted, effect, rendezvous.NameData{Name: "charge"})
 }
 
 // Done makes effect.done.
-func (r *Run) Done(effect string) rendezvous.Record {
+func (r *Flow) Done(effect string) rendezvous.Record {
 	return r.record(rendezvous.EffectDone, effect, nil)
 }
 
 // Failed makes effect.failed.
-func (r *Run) Failed(effect string, retryable bool) rendezvous.Record {
+func (r *Flow) Failed(effect string, retryable bool) rendezvous.Record {
 	return r.record(rendezvous.EffectFailed, effect, rendezvous.EffectFailedData{Code: "refused", Reason: "no funds", Retryable: retryable})
 }
 
 // Noted makes note.
-func (r *Run) Noted(name string) rendezvous.Record {
+func (r *Flow) Noted(name string) rendezvous.Record {
 	return r.record(rendezvous.Note, "", rendezvous.NameData{Name: name})
 }
 
 // Waited makes wait.registered of a wait.
-func (r *Run) Waited(w rendezvous.Wait) rendezvous.Record {
+func (r *Flow) Waited(w rendezvous.Wait) rendezvous.Record {
 	rec := r.record(rendezvous.WaitRegistered, w.Effect, rendezvous.WaitRegisteredData{Type: w.Type, Keys: w.Keys, From: w.From})
 	rec.Attempt = w.Attempt
 	return rec
 }
 
 // Withdrawn makes wait.withdrawn.
-func (r *Run) Withdrawn(effect string) rendezvous.Record {
+func (r *Flow) Withdrawn(effect string) rendezvous.Record {
 	return r.record(rendezvous.WaitWithdrawn, effect, nil)
 }
 
 // Answered makes wait.answered by an event.
-func (r *Run) Answered(effect string, e rendezvous.Event) rendezvous.Record {
+func (r *Flow) Answered(effect string, e rendezvous.Event) rendezvous.Record {
 	return r.record(rendezvous.WaitAnswered, effect, rendezvous.WaitAnsweredData{EventSource: e.Source, EventID: e.ID, EventType: e.Type})
 }
 
 // Paused makes run.paused.
-func (r *Run) Paused() rendezvous.Record { return r.record(rendezvous.RunPaused, "", nil) }
+func (r *Flow) Paused() rendezvous.Record { return r.record(rendezvous.RunPaused, "", nil) }
 
 // Resumed makes run.resumed.
-func (r *Run) Resumed() rendezvous.Record { return r.record(rendezvous.RunResumed, "", nil) }
+func (r *Flow) Resumed() rendezvous.Record { return r.record(rendezvous.RunResumed, "", nil) }
 
 // Completed makes run.completed.
-func (r *Run) Completed() rendezvous.Record { return r.record(rendezvous.RunCompleted, "", nil) }
+func (r *Flow) Completed() rendezvous.Record { return r.record(rendezvous.RunCompleted, "", nil) }
 
 // FailedAs makes run.failed.
-func (r *Run) FailedAs(c string) rendezvous.Record {
+func (r *Flow) FailedAs(c string) rendezvous.Record {
 	return r.record(rendezvous.RunFailed, "", rendezvous.RunFailedData{Code: c, Reason: "it broke"})
 }
 
 // Cancelled makes run.cancelled.
-func (r *Run) Cancelled() rendezvous.Record {
+func (r *Flow) Cancelled() rendezvous.Record {
 	return r.record(rendezvous.RunCancelled, "", rendezvous.ReasonData{Reason: "not wanted"})
 }
 
 // ContinuedTo makes run.continued.
-func (r *Run) ContinuedTo(next string) rendezvous.Record {
+func (r *Flow) ContinuedTo(next string) rendezvous.Record {
 	return r.record(rendezvous.RunContinued, "", rendezvous.RunContinuedData{NextRun: next})
 }
 
 // StartedAfter makes the run.started of the run's successor.
-func (r *Run) StartedAfter(next string) rendezvous.Record {
+func (r *Flow) StartedAfter(next string) rendezvous.Record {
 	rec := r.record(rendezvous.RunStarted, "", rendezvous.RunStartedData{Type: "order", Queue: rendezvous.DefaultQueue, PreviousRun: r.ID})
 	rec.RunID = next
 	return rec
 }
 
 // Continue continues the run as new and answers its successor.
-func (r *Run) Continue() *Run {
+func (r *Flow) Continue() *Flow {
 	r.F.T.Helper()
 	c := store.Continuation{RunID: r.ID, ExpectedSeq: r.Head(), BatchID: ID("batch"), NextRun: ID("run")}
 	out := must(r.F.ContinueAsNew(ctx, c, now))(r.F.T, "continue "+r.ID)
-	return &Run{F: r.F, WorkflowID: r.WorkflowID, ID: out.RunID}
+	return &Flow{F: r.F, WorkflowID: r.WorkflowID, ID: out.RunID}
 }

@@ -120,44 +120,44 @@ func (f *Fix) Listed(filter store.WaitFilter) []store.WaitRow {
 	}
 }
 
-// Run is a run under test.
-type Run struct {
+// Flow is a run under test.
+type Flow struct {
 	F          *Fix
 	WorkflowID string
 	ID         string
 }
 
 // Start starts a run of type "order" on the default queue, with ids of its own.
-func (f *Fix) Start() *Run {
+func (f *Fix) Start() *Flow {
 	f.T.Helper()
 	return f.StartAs(store.Start{WorkflowID: ID("workflow"), RunID: ID("run"), Type: "order"})
 }
 
 // StartAs starts a run.
-func (f *Fix) StartAs(s store.Start) *Run {
+func (f *Fix) StartAs(s store.Start) *Flow {
 	f.T.Helper()
 	started := must(f.StartRun(ctx, s, now))(f.T, "start "+s.WorkflowID)
-	return &Run{F: f, WorkflowID: started.WorkflowID, ID: started.RunID}
+	return &Flow{F: f, WorkflowID: started.WorkflowID, ID: started.RunID}
 }
 
 // Wait makes a wait of the run.
-func (r *Run) Wait(effect, kind string, keys ...rendezvous.Key) rendezvous.Wait {
+func (r *Flow) Wait(effect, kind string, keys ...rendezvous.Key) rendezvous.Wait {
 	return rendezvous.Wait{WaitID: rendezvous.WaitID{RunID: r.ID, Effect: effect}, Type: kind, Keys: keys}
 }
 
 // WaitID names a wait of the run.
-func (r *Run) WaitID(effect string) rendezvous.WaitID {
+func (r *Flow) WaitID(effect string) rendezvous.WaitID {
 	return rendezvous.WaitID{RunID: r.ID, Effect: effect}
 }
 
 // Register registers a wait without a lease.
-func (r *Run) Register(w rendezvous.Wait) store.Registered {
+func (r *Flow) Register(w rendezvous.Wait) store.Registered {
 	r.F.T.Helper()
 	return must(r.F.RegisterWait(ctx, store.Registration{Wait: w}, now))(r.F.T, "register "+w.Effect)
 }
 
 // Waits registers a wait without a lease that nothing answers yet.
-func (r *Run) Waits(effect, kind string, keys ...rendezvous.Key) rendezvous.Wait {
+func (r *Flow) Waits(effect, kind string, keys ...rendezvous.Key) rendezvous.Wait {
 	r.F.T.Helper()
 	w := r.Wait(effect, kind, keys...)
 	eq(r.F.T, "outcome of registering "+effect, r.Register(w).Outcome, store.RegisterWaiting)
@@ -165,13 +165,13 @@ func (r *Run) Waits(effect, kind string, keys ...rendezvous.Key) rendezvous.Wait
 }
 
 // Rows are the run's rows of waits, by number.
-func (r *Run) Rows() []store.WaitRow {
+func (r *Flow) Rows() []store.WaitRow {
 	r.F.T.Helper()
 	return r.F.Listed(store.WaitFilter{RunID: r.ID})
 }
 
 // Row is the run's row of a wait, nil when there is none.
-func (r *Run) Row(effect string) *store.WaitRow {
+func (r *Flow) Row(effect string) *store.WaitRow {
 	r.F.T.Helper()
 	for _, row := range r.Rows() {
 		if row.Effect == effect {
@@ -182,19 +182,19 @@ func (r *Run) Row(effect string) *store.WaitRow {
 }
 
 // History is the workflow's history.
-func (r *Run) History() []rendezvous.Record {
+func (r *Flow) History() []rendezvous.Record {
 	r.F.T.Helper()
 	return must(r.F.ReadHistory(ctx, r.WorkflowID))(r.F.T, "read the history of "+r.WorkflowID)
 }
 
 // Head is the workflow's last seq.
-func (r *Run) Head() int64 {
+func (r *Flow) Head() int64 {
 	r.F.T.Helper()
 	return must(r.F.ReadHistoryFrom(ctx, r.WorkflowID, rendezvous.MaxSeq, 1))(r.F.T, "read the head of "+r.WorkflowID).Head
 }
 
 // Kinds are the kinds of the workflow's history.
-func (r *Run) Kinds() []rendezvous.Kind {
+func (r *Flow) Kinds() []rendezvous.Kind {
 	r.F.T.Helper()
 	var kinds []rendezvous.Kind
 	for _, rec := range r.History() {
@@ -204,13 +204,13 @@ func (r *Run) Kinds() []rendezvous.Kind {
 }
 
 // WantKinds fails the test unless the history has exactly those kinds, behind the run.started that begins it.
-func (r *Run) WantKinds(want ...rendezvous.Kind) {
+func (r *Flow) WantKinds(want ...rendezvous.Kind) {
 	r.F.T.Helper()
 	eq(r.F.T, "kinds of the history", r.Kinds(), append([]rendezvous.Kind{rendezvous.RunStarted}, want...))
 }
 
 // Answer is the record that answered a wait of the run, nil when there is none. More than one fails the test.
-func (r *Run) Answer(effect string) *rendezvous.Record {
+func (r *Flow) Answer(effect string) *rendezvous.Record {
 	r.F.T.Helper()
 	var found *rendezvous.Record
 	for _, rec := range r.History() {
@@ -226,7 +226,7 @@ func (r *Run) Answer(effect string) *rendezvous.Record {
 }
 
 // WantAnswer fails the test unless exactly that event answered the wait, payload bit for bit.
-func (r *Run) WantAnswer(effect string, e rendezvous.Event) *rendezvous.Record {
+func (r *Flow) WantAnswer(effect string, e rendezvous.Event) *rendezvous.Record {
 	r.F.T.Helper()
 	rec := r.Answer(effect)
 	if rec == nil {
@@ -257,19 +257,19 @@ func SamePayload(t testing.TB, got, want []byte) {
 }
 
 // Describe is the workflow's row.
-func (r *Run) Describe() store.Workflow {
+func (r *Flow) Describe() store.Workflow {
 	r.F.T.Helper()
 	return must(r.F.DescribeWorkflow(ctx, store.WorkflowRef{WorkflowID: r.WorkflowID}))(r.F.T, "describe "+r.WorkflowID)
 }
 
 // Conclude ends the run without a lease.
-func (r *Run) Conclude(outcome rendezvous.Status) store.Concluded {
+func (r *Flow) Conclude(outcome rendezvous.Status) store.Concluded {
 	r.F.T.Helper()
 	return must(r.F.Tenant.Conclude(ctx, r.Conclusion(outcome), now))(r.F.T, "conclude "+r.ID)
 }
 
 // Conclusion makes the request that ends the run at its present head.
-func (r *Run) Conclusion(outcome rendezvous.Status) store.Conclusion {
+func (r *Flow) Conclusion(outcome rendezvous.Status) store.Conclusion {
 	r.F.T.Helper()
 	c := store.Conclusion{RunID: r.ID, ExpectedSeq: r.Head(), BatchID: ID("batch"), Outcome: outcome, Reason: "so be it"}
 	switch outcome {

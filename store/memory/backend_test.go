@@ -1,0 +1,20 @@
+package memory_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/backendtest"
+	"github.com/rendezvous-events/rendezvous/store/memory"
+)
+
+// TestBackend asks memory what store/engine relies on.
+func TestBackend(t *testing.T) {
+	backendtest.Run(t, func(t *testing.T) (backend.Backend, func(time.Duration)) {
+		c := clock.NewManual(began)
+		return memory.Open(c, rendezvous.DefaultShards), c.Advance
+	})
+}
