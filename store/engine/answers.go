@@ -45,10 +45,15 @@ func (u *unit) recordParkedOf(ctx context.Context, flows []*flow, withPayload bo
 	if err != nil {
 		return nil, err
 	}
+	of := make(map[backend.RunKey][]*backend.Wait, len(flows))
+	for _, w := range waits {
+		k := backend.RunKey{Tenant: w.Tenant, ID: w.RunID}
+		of[k] = append(of[k], w)
+	}
 	out := make(map[backend.WorkflowKey]parkedOutcome, len(flows))
 	var answered []*backend.Record
-	for _, f := range flows {
-		one := u.recordRun(f, waits, pairs)
+	for i, f := range flows {
+		one := u.recordRun(f, of[runs[i]], pairs)
 		answered = append(answered, one.records...)
 		out[f.Key()] = one
 	}
@@ -58,14 +63,11 @@ func (u *unit) recordParkedOf(ctx context.Context, flows []*flow, withPayload bo
 	return out, nil
 }
 
-// recordRun records what is parked of one run, as far as its bounds go.
+// recordRun records what is parked of f's run, as far as its bounds go.
 func (u *unit) recordRun(f *flow, waits []*backend.Wait, pairs pairing) parkedOutcome {
 	var out parkedOutcome
 	var size int
 	for _, w := range waits {
-		if w.Tenant != f.Tenant || w.RunID != f.RunID {
-			continue
-		}
 		e, err := pairs.judge(w)
 		if err != nil {
 			if !u.leftOver(w, pairs) {

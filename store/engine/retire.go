@@ -321,9 +321,6 @@ func (u *unit) retireRun(ctx context.Context, _ *flow, run *backend.Run) (store.
 		if e = u.pending(e); e.State != rendezvous.EventLive {
 			continue // this unit gave it to one of the run's waits
 		}
-		if e.Corrupt != nil {
-			return store.Retired{}, e.Corrupt
-		}
 		u.kill(e, rendezvous.DeadAddresseeConcluded, "")
 		addLoose(&out, e)
 	}
