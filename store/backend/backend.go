@@ -86,10 +86,11 @@ type Reader interface {
 	ListParked(ctx context.Context, tenant string, f WaitFilter, after ParkedPosition, limit int) ([]*Wait, error)
 	// ListQuarantined pages by (quarantined_at, number).
 	ListQuarantined(ctx context.Context, tenant string, after ParkedPosition, limit int) ([]*Wait, error)
-	// ListWorkflows pages by (started_at descending, workflow id ascending).
+	// ListWorkflows pages by (started_at descending, workflow id ascending). A row that does not decode keeps its place: StartedAt is good, too.
 	ListWorkflows(ctx context.Context, tenant string, f WorkflowFilter, after WorkflowPosition, limit int) ([]*Workflow, error)
 	CountWorkflows(ctx context.Context, tenant string, f WorkflowFilter, most int) (int, error)
-	// Abandoned pages owners whose lease expired at or before now, by (expires_at, tenant, workflow id).
+	// Abandoned pages owners whose lease expired at or before now, by (expires_at, tenant, workflow id). A row that does not decode keeps its place:
+	// LeaseExpires is good, too.
 	Abandoned(ctx context.Context, after AbandonedPosition, limit int) ([]*Workflow, error)
 	Depths(ctx context.Context, most int) (Depths, error)
 }
