@@ -80,7 +80,7 @@ func copyEvent(e *backend.Event, payload bool) *backend.Event {
 func readableEvent(e *backend.Event) *backend.Event {
 	return &backend.Event{
 		Version: e.Version, Keyed: e.Keyed, Number: e.Number, Tenant: e.Tenant, Source: e.Source, ID: e.ID, State: e.State,
-		ClaimRun: e.ClaimRun, ClaimEffect: e.ClaimEffect, OfferFailures: e.OfferFailures, Take: e.Take, TakeUntil: e.TakeUntil, TakeOpen: e.TakeOpen,
+		DeadReason: e.DeadReason, DeadDetail: e.DeadDetail, DeadAt: e.DeadAt, ClaimRun: e.ClaimRun, ClaimEffect: e.ClaimEffect, OfferFailures: e.OfferFailures, Take: e.Take, TakeUntil: e.TakeUntil, TakeOpen: e.TakeOpen,
 		Takes: e.Takes, Corrupt: e.Corrupt,
 	}
 }
