@@ -3,7 +3,6 @@ package rendezvous
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 	"strings"
 	"time"
 )
@@ -80,34 +79,37 @@ func (e Event) CheckOutside() error {
 // Digest is SHA-256 over type, key set, content type and payload: what makes a second arrival the same event (EV-3, EV-4).
 // Every part is length-prefixed, so no two events read alike; none and empty payload differ.
 func (e Event) Digest() [sha256.Size]byte {
-	h := sha256.New()
-	hashText(h, e.Type)
 	keys := SortedKeys(e.Keys)
-	hashLength(h, len(keys))
+	size := len(e.Type) + len(e.ContentType) + 4*8
 	for _, k := range keys {
-		hashText(h, k.Namespace)
-		hashText(h, k.Value)
+		size += len(k.Namespace) + len(k.Value) + 2*8
 	}
-	hashText(h, e.ContentType)
+	b := make([]byte, 0, size+min(len(e.Payload), smallPayload))
+	b = appendText(b, e.Type)
+	b = appendLength(b, len(keys))
+	for _, k := range keys {
+		b = appendText(appendText(b, k.Namespace), k.Value)
+	}
+	b = appendText(b, e.ContentType)
 	if e.Payload == nil {
-		hashLength(h, -1)
-	} else {
-		hashLength(h, len(e.Payload))
-		h.Write(e.Payload)
+		return sha256.Sum256(appendLength(b, -1))
 	}
+	b = appendLength(b, len(e.Payload))
+	if len(e.Payload) <= smallPayload {
+		return sha256.Sum256(append(b, e.Payload...))
+	}
+	h := sha256.New()
+	h.Write(b)
+	h.Write(e.Payload)
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-func hashLength(h hash.Hash, n int) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], uint64(n))
-	h.Write(b[:])
-}
+// smallPayload is up to where copying a payload is cheaper than a hash on the heap.
+const smallPayload = 4 << 10
 
-func hashText(h hash.Hash, s string) {
-	hashLength(h, len(s))
-	h.Write([]byte(s))
-}
+func appendLength(b []byte, n int) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)) }
+
+func appendText(b []byte, s string) []byte { return append(appendLength(b, len(s)), s...) }
 
 // EventState is where an event is in its life.
 type EventState string

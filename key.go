@@ -27,8 +27,8 @@ func CheckKeys(keys []Key) ([]Key, error) {
 	var set []Key
 	for i, k := range keys {
 		for _, part := range [...]struct{ name, value string }{{"namespace", k.Namespace}, {"value", k.Value}} {
-			if err := checkText(fmt.Sprintf("keys[%d].%s", i, part.name), part.value, 1, MaxKeyPart); err != nil {
-				return nil, err
+			if checkText(part.name, part.value, 1, MaxKeyPart) != nil { // the full name is made only where somebody reads it
+				return nil, checkText(fmt.Sprintf("keys[%d].%s", i, part.name), part.value, 1, MaxKeyPart)
 			}
 		}
 		if !slices.Contains(set, k) {
