@@ -7,29 +7,8 @@ import (
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
-	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/store"
-	"github.com/rendezvous-events/rendezvous/store/engine"
-	"github.com/rendezvous-events/rendezvous/store/fault"
-	"github.com/rendezvous-events/rendezvous/store/memory"
 )
-
-// newDamaged is a world whose rows can be damaged.
-func newDamaged(t *testing.T) (*world, memory.Damage) {
-	t.Helper()
-	c := clock.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	b := memory.Open(c, 8)
-	faults := fault.Wrap(b)
-	s, err := engine.New(faults, engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tenant, err := s.Tenant("default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &world{T: t, ctx: t.Context(), clock: c, faults: faults, s: s, t: tenant}, b.Damage()
-}
 
 func ref(run, effect string) store.WaitRef {
 	return store.WaitRef{Tenant: "default", WaitID: rendezvous.WaitID{RunID: run, Effect: effect}}
@@ -52,7 +31,7 @@ func (w *world) stored(id string) store.StoredEvent {
 // TestACorruptPairFailsAlone: among three parked waits the one whose event does not decode fails, counts up to quarantine, and the others are recorded;
 // neither Collect nor DeliverParked is stopped by it (RN-34, EV-60, EV-62).
 func TestACorruptPairFailsAlone(t *testing.T) {
-	w, damage := newDamaged(t)
+	w, damage := newDamagedWorld(t)
 	w.start("r")
 	epoch := w.acquire("r", "a").Epoch
 	for _, effect := range []string{"one", "two", "three"} {
@@ -173,7 +152,7 @@ func TestALostWorkerIsCounted(t *testing.T) {
 
 // TestALostRowIsRestoredByParking: the row of a wait goes while a claim names it; parking makes it anew from the history, and the answer is recorded.
 func TestALostRowIsRestoredByParking(t *testing.T) {
-	w, damage := newDamaged(t)
+	w, damage := newDamagedWorld(t)
 	w.start("r")
 	epoch := w.acquire("r", "a").Epoch
 	w.park("r", epoch, "one")
@@ -199,7 +178,7 @@ func TestALostRowIsRestoredByParking(t *testing.T) {
 // TestARestoredRowOfASealedRunIsReleased: a backup brings back the parked wait of a concluded run. Listing parked waits lets its event go, whole, and
 // shows nothing (SW-18).
 func TestARestoredRowOfASealedRunIsReleased(t *testing.T) {
-	w, damage := newDamaged(t)
+	w, damage := newDamagedWorld(t)
 	w.start("r")
 	w.start("other")
 	epoch := w.acquire("r", "a").Epoch
