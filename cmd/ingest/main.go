@@ -4,8 +4,8 @@ package main
 import (
 	"context"
 
-	"github.com/rendezvous-events/rendezvous/cmd/internal/node"
-	"github.com/rendezvous-events/rendezvous/cmd/internal/worker"
+	"github.com/rendezvous-events/rendezvous/internal/node"
+	"github.com/rendezvous-events/rendezvous/internal/worker"
 )
 
 type settings struct {

@@ -19,7 +19,7 @@ type layer struct {
 // Sets of targets. A target ending in /... means the folders below as well.
 var (
 	domain = []string{".", "clock"}
-	worker = []string{".", "clock", "cloudevents", "group", "messaging", "notify", "store", "telemetry", "wire", "internal/..."}
+	worker = []string{".", "clock", "cloudevents", "group", "messaging", "notify", "store", "telemetry", "wire"}
 	stored = []string{".", "clock", "store", "store/backend/...", "store/engine/..."}
 )
 
@@ -52,6 +52,8 @@ var layers = []layer{
 	{folder: "bench", deep: true, every: true, support: true},
 	{folder: "examples", deep: true, every: true, support: true},
 	{folder: "internal/lint", deep: true, support: true},
+	{folder: "internal/node", deep: true, every: true},
+	{folder: "internal/worker", deep: true, may: domain},
 	{folder: "internal/pgtest", deep: true, every: true, support: true},
 	{folder: "internal/rules", deep: true, support: true},
 	{folder: "internal/soak", deep: true, every: true, support: true},

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/user"
+	"path/filepath"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/client"
+)
+
+// remote are the flags of every command that speaks to a plane.
+type remote struct {
+	Server  string `help:"URL of the API." placeholder:"URL"`
+	Tenant  string `short:"t" help:"The tenant to act in." placeholder:"NAME"`
+	Token   string `help:"Bearer token; better in RENDEZVOUS_TOKEN than on the command line." placeholder:"TOKEN"`
+	Context string `help:"Name of a context in the contexts file, giving server, tenant and token where flags and environment do not." placeholder:"NAME"`
+	Output  string `short:"o" help:"table for people, json or jsonl for programs." enum:"table,json,jsonl" default:"table"`
+}
+
+// namedContext is one entry of the contexts file: {"contexts":{"prod":{"server":"https://…","tenant":"acme","token_file":"/…"}}}.
+type namedContext struct {
+	Server    string `json:"server"`
+	Tenant    string `json:"tenant"`
+	TokenFile string `json:"token_file"`
+}
+
+// client connects: flag over environment over context over default.
+func (r *remote) client() (*client.Client, error) {
+	server, tenant, token := r.Server, r.Tenant, r.Token
+	if r.Context != "" {
+		named, err := loadContext(r.Context)
+		if err != nil {
+			return nil, err
+		}
+		server, tenant = or(server, named.Server), or(tenant, named.Tenant)
+		if token == "" && named.TokenFile != "" {
+			raw, err := os.ReadFile(named.TokenFile)
+			if err != nil {
+				return nil, rendezvous.InvalidField("token_file", "of context %q cannot be read", r.Context)
+			}
+			token = trimLine(string(raw))
+		}
+	}
+	return client.New(client.Options{
+		URL: or(server, "http://127.0.0.1:7480"), Tenant: or(tenant, rendezvous.DefaultTenant), Token: token,
+	})
+}
+
+func loadContext(name string) (namedContext, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return namedContext{}, rendezvous.InvalidField("context", "there is no configuration folder on this machine")
+	}
+	path := filepath.Join(dir, "rendezvous", "contexts.json")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return namedContext{}, rendezvous.InvalidField("context", "%s cannot be read", path)
+	}
+	var file struct {
+		Contexts map[string]namedContext `json:"contexts"`
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return namedContext{}, rendezvous.InvalidField("context", "%s is not JSON of contexts", path)
+	}
+	c, ok := file.Contexts[name]
+	if !ok {
+		return namedContext{}, rendezvous.InvalidField("context", "%q is not in %s", name, path)
+	}
+	return c, nil
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// me is the operator that a command names: the plane notes that it is asserted.
+func me() *rendezvous.Operator {
+	name := "unknown"
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	return &rendezvous.Operator{Actor: name, Basis: rendezvous.BasisAsserted}
+}

@@ -1,0 +1,56 @@
+// Command rendezvous is the operator's tool: it serves a whole plane (up), and speaks every verb.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/rendezvous-events/rendezvous/internal/worker"
+)
+
+type cli struct {
+	Up         upCmd         `cmd:"" help:"Serve a whole plane in this process: every role, embedded NATS."`
+	Demo       demoCmd       `cmd:"" help:"Show events meeting waits, both ways round, on sample input; ends by itself."`
+	Event      eventCmd      `cmd:"" help:"Put, look up and erase events."`
+	Run        runCmd        `cmd:"" help:"Start runs, read them, end them."`
+	Wait       waitCmd       `cmd:"" help:"Register, withdraw and list waits."`
+	System     systemCmd     `cmd:"" help:"What the plane says of itself."`
+	Migrate    migrateCmd    `cmd:"" help:"Bring a store's schema up to this build."`
+	Doctor     doctorCmd     `cmd:"" help:"Check store, NATS and API, and say what is wrong."`
+	Version    versionCmd    `cmd:"" help:"Show the version."`
+	Completion completionCmd `cmd:"" help:"Print shell completion: bash, zsh or fish."`
+}
+
+func main() {
+	var c cli
+	k := kong.Must(&c, kong.Name("rendezvous"), kong.Description("Events meet the runs that wait for them, exactly once."),
+		kong.DefaultEnvars("RENDEZVOUS"), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Exit(exit))
+	parsed, err := k.Parse(os.Args[1:])
+	k.FatalIfErrorf(err)
+	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer done()
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	if err := parsed.Run(k); err != nil {
+		fmt.Fprintln(os.Stderr, "rendezvous:", err)
+		os.Exit(worker.ExitCode(err))
+	}
+}
+
+func exit(code int) {
+	if code != 0 {
+		code = worker.ExitUsage
+	}
+	os.Exit(code)
+}
+
+type versionCmd struct{}
+
+func (versionCmd) Run() error {
+	fmt.Println("rendezvous", worker.Version())
+	return nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/cloudevents"
+)
+
+// table is rows under headings, for people.
+type table struct {
+	heads []string
+	rows  [][]string
+}
+
+func (t *table) add(cells ...any) {
+	row := make([]string, len(cells))
+	for i, c := range cells {
+		row[i] = fmt.Sprint(c)
+	}
+	t.rows = append(t.rows, row)
+}
+
+func (t *table) print() {
+	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(t.heads, "\t"))
+	for _, r := range t.rows {
+		fmt.Fprintln(w, strings.Join(r, "\t"))
+	}
+	_ = w.Flush()
+}
+
+// show prints a reply: as the table of people, as one JSON value, or each of its rows as a JSON line.
+func show[R any](r *remote, reply any, rows []R, people func()) error {
+	switch r.Output {
+	case "json":
+		return printJSON(reply, "  ")
+	case "jsonl":
+		if rows == nil {
+			return printJSON(reply, "")
+		}
+		for _, row := range rows {
+			if err := printJSON(row, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	people()
+	return nil
+}
+
+func printJSON(v any, indent string) error {
+	enc := json.NewEncoder(os.Stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	return enc.Encode(v)
+}
+
+// watching repeats a command every two seconds on a cleared screen until it is interrupted.
+func watching(ctx context.Context, on bool, once func(ctx context.Context) error) error {
+	if !on {
+		return once(ctx)
+	}
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	for {
+		fmt.Print("\033[H\033[2J")
+		if err := once(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// confirm asks for a typed word before what cannot be undone; yes skips the question.
+func confirm(yes bool, what, word string) error {
+	if yes {
+		return nil
+	}
+	fmt.Fprintf(os.Stderr, "%s\nThis cannot be undone. Type %s to go on: ", what, word)
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	if trimLine(line) != word {
+		return rendezvous.InvalidField("confirmation", "not given; nothing was done (--yes skips the question)")
+	}
+	return nil
+}
+
+func trimLine(s string) string { return strings.TrimSpace(s) }
+
+// keysOf reads --key flags, namespace=value each.
+func keysOf(flags []string) ([]rendezvous.Key, error) {
+	if len(flags) == 0 {
+		return nil, nil
+	}
+	return cloudevents.ParseKeys("key", strings.Join(flags, ","))
+}
+
+func keyList(keys []rendezvous.Key) string {
+	parts := make([]string, len(keys))
+	for i, k := range keys {
+		parts[i] = k.String()
+	}
+	return strings.Join(parts, " ")
+}
+
+// dataOf reads a --data, --input or --result flag: JSON, @file, or - for standard input; nil when it is not given.
+func dataOf(flag string) ([]byte, error) {
+	switch {
+	case flag == "":
+		return nil, nil
+	case flag == "-":
+		return readAll(os.Stdin)
+	case strings.HasPrefix(flag, "@"):
+		f, err := os.Open(flag[1:])
+		if err != nil {
+			return nil, rendezvous.InvalidField("data", "the file cannot be read: %v", err)
+		}
+		defer f.Close()
+		return readAll(f)
+	}
+	return []byte(flag), nil
+}
+
+func clockTime(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05.000")
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/client"
+	"github.com/rendezvous-events/rendezvous/wire"
+)
+
+type runCmd struct {
+	Start    runStartCmd    `cmd:"" help:"Start a run of a workflow."`
+	Show     runShowCmd     `cmd:"" help:"Show a workflow and its current run."`
+	History  runHistoryCmd  `cmd:"" help:"Show a workflow's records."`
+	List     runListCmd     `cmd:"" help:"List workflows, newest start first."`
+	Conclude runConcludeCmd `cmd:"" help:"End a run: completed, failed or cancelled."`
+	Cancel   runCancelCmd   `cmd:"" help:"Ask a run to cancel, or cancel it now."`
+}
+
+type runStartCmd struct {
+	remote
+	Type       string `arg:"" help:"The run's type, such as order."`
+	WorkflowID string `help:"The workflow's id; absent: a new one."`
+	RunID      string `help:"The run's id; absent: a new one."`
+	Queue      string `help:"The queue whose executors drive it."`
+	Input      string `help:"The input: JSON, @file, or - for standard input."`
+}
+
+func (c *runStartCmd) Run(ctx context.Context) error {
+	input, err := jsonPayload(c.Input, "input")
+	if err != nil {
+		return err
+	}
+	rdv, err := c.client()
+	if err != nil {
+		return err
+	}
+	req := wire.StartRun{Type: c.Type, WorkflowID: or(c.WorkflowID, newID()), RunID: or(c.RunID, newID()), Queue: c.Queue, Input: input, Operator: me()}
+	var r wire.Started
+	if err := rdv.Call(ctx, "runs.start", req, &r); err != nil {
+		return err
+	}
+	return show[wire.Started](&c.remote, r, nil, func() {
+		word := "started"
+		if !r.First {
+			word = "was started before"
+		}
+		fmt.Printf("%s  workflow %s  run %s  (%s)\n", word, r.WorkflowID, r.RunID, r.Status)
+	})
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+func jsonPayload(flag, field string) (*wire.Payload, error) {
+	b, err := dataOf(flag)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	p := wire.PayloadOf(b, "application/json")
+	if p.Data == nil {
+		return nil, rendezvous.InvalidField(field, "is not JSON")
+	}
+	return p, nil
+}
+
+type runShowCmd struct {
+	remote
+	ID    string `arg:"" help:"A workflow's id, or a run's with --run."`
+	RunID bool   `name:"run" help:"The id is a run's."`
+	Watch bool   `short:"w" help:"Show again every two seconds."`
+}
+
+func (c *runShowCmd) Run(ctx context.Context) error {
+	rdv, err := c.client()
+	if err != nil {
+		return err
+	}
+	ref := wire.WorkflowRef{WorkflowID: c.ID}
+	if c.RunID {
+		ref = wire.WorkflowRef{RunID: c.ID}
+	}
+	return watching(ctx, c.Watch, func(ctx context.Context) error {
+		var w wire.Workflow
+		if err := rdv.Call(ctx, "runs.get", ref, &w); err != nil {
+			return err
+		}
+		return show[wire.Workflow](&c.remote, w, nil, func() { describeRun(w) })
+	})
+}
+
+func describeRun(w wire.Workflow) {
+	t := table{heads: []string{"WORKFLOW", w.WorkflowID}}
+	t.add("run", w.RunID)
+	t.add("type", w.Type)
+	t.add("queue", w.Queue)
+	t.add("status", w.Status)
+	t.add("records", w.HeadSeq)
+	t.add("open waits", w.OpenWaits)
+	t.add("open effects", w.OpenEffects)
+	t.add("started", clockTime(w.StartedAt.Time))
+	t.add("updated", clockTime(w.UpdatedAt.Time))
+	if !w.ClosedAt.IsZero() {
+		t.add("closed", clockTime(w.ClosedAt.Time))
+	}
+	if w.LeaseOwner != "" {
+		t.add("driven by", fmt.Sprintf("%s, epoch %d, %d ms left", w.LeaseOwner, w.LeaseEpoch, w.LeaseRemainingMS))
+	}
+	if w.FailureReason != "" || w.FailureCode != "" {
+		t.add("failure", strings.TrimSpace(w.FailureCode+" "+w.FailureReason))
+	}
+	for _, r := range w.Requests {
+		t.add("asked", fmt.Sprintf("%s since %s: %s", r.Kind, clockTime(r.At.Time), r.Reason))
+	}
+	t.print()
+}
+
+type runHistoryCmd struct {
+	remote
+	WorkflowID string `arg:"" help:"The workflow's id."`
+	From       int64  `help:"The first record to show." default:"1"`
+}
+
+func (c *runHistoryCmd) Run(ctx context.Context) error {
+	rdv, err := c.client()
+	if err != nil {
+		return err
+	}
+	all := wire.History{Records: []wire.Record{}}
+	for from := c.From; ; {
+		var page wire.History
+		if err := rdv.Call(ctx, "runs.history", wire.ReadHistory{WorkflowID: c.WorkflowID, FromSeq: from}, &page); err != nil {
+			return err
+		}
+		all.Records, all.HeadSeq = append(all.Records, page.Records...), page.HeadSeq
+		if !page.More || len(page.Records) == 0 {
+			break
+		}
+		from = page.Records[len(page.Records)-1].Seq + 1
+	}
+	if all.HeadSeq == 0 {
+		return rendezvous.Errorf(rendezvous.CodeNotFound, "workflow %q is not known in this tenant", c.WorkflowID)
+	}
+	return show(&c.remote, all, all.Records, func() { printHistory(all.Records) })
+}
+
+func printHistory(records []wire.Record) {
+	t := table{heads: []string{"SEQ", "AT", "KIND", "EFFECT", "DATA", "PAYLOAD"}}
+	for _, r := range records {
+		payload := ""
+		if r.Payload != nil {
+			payload = shorten(string(r.Payload.Data), 60)
+			if r.Payload.Base64 != nil {
+				payload = fmt.Sprintf("%d bytes", len(*r.Payload.Base64))
+			}
+		}
+		t.add(r.Seq, clockTime(r.RecordedAt.Time), r.Kind, r.Effect, shorten(string(r.Data), 100), payload)
+	}
+	t.print()
+}
+
+func shorten(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+type runListCmd struct {
+	remote
+	Type   []string `help:"Only of these types."`
+	Status []string `help:"Only of these statuses: running, paused, completed, failed, cancelled, timed_out."`
+	Queue  []string `help:"Only of these queues."`
+	Prefix string   `help:"Only workflow ids that begin so."`
+	Limit  int      `help:"At most so many; 0: a page of 100."`
+	Cursor string   `help:"Go on behind an earlier page."`
+	Watch  bool     `short:"w" help:"Show again every two seconds."`
+}
+
+func (c *runListCmd) Run(ctx context.Context) error {
+	rdv, err := c.client()
+	if err != nil {
+		return err
+	}
+	req := wire.ListRuns{Filter: wire.WorkflowFilter{Types: c.Type, Queues: c.Queue, Prefix: c.Prefix}, Limit: c.Limit, Cursor: c.Cursor}
+	for _, s := range c.Status {
+		req.Filter.Statuses = append(req.Filter.Statuses, rendezvous.Status(s))
+	}
+	return watching(ctx, c.Watch, func(ctx context.Context) error {
+		var list wire.RunList
+		if err := rdv.Call(ctx, "runs.list", req, &list); err != nil {
+			return err
+		}
+		return show(&c.remote, list, list.Runs, func() {
+			t := table{heads: []string{"WORKFLOW", "RUN", "TYPE", "STATUS", "RECORDS", "WAITS", "STARTED"}}
+			for _, w := range list.Runs {
+				t.add(w.WorkflowID, w.RunID, w.Type, w.Status, w.HeadSeq, w.OpenWaits, clockTime(w.StartedAt.Time))
+			}
+			t.print()
+			more(list.NextCursor)
+		})
+	})
+}
+
+func more(cursor string) {
+	if cursor != "" {
+		fmt.Println("more: --cursor " + cursor)
+	}
+}
+
+type runConcludeCmd struct {
+	remote
+	RunID    string `arg:"" help:"The run's id."`
+	Outcome  string `help:"completed, failed or cancelled." enum:"completed,failed,cancelled" default:"completed"`
+	Result   string `help:"completed: the result; failed: the detail; JSON, @file, or - for standard input."`
+	Code     string `help:"failed: a word for programs."`
+	Reason   string `help:"failed, cancelled: why."`
+	Epoch    int64  `help:"The lease's epoch, while the run is leased."`
+	Expected int64  `help:"The head you read; 0: the present one."`
+	Yes      bool   `short:"y" help:"Do not ask."`
+}
+
+func (c *runConcludeCmd) Run(ctx context.Context) error {
+	payload, err := jsonPayload(c.Result, "result")
+	if err != nil {
+		return err
+	}
+	if err := confirm(c.Yes, "Run "+c.RunID+" ends as "+c.Outcome+".", "end"); err != nil {
+		return err
+	}
+	rdv, err := c.client()
+	if err != nil {
+		return err
+	}
+	req := wire.Conclude{
+		RunID: c.RunID, Epoch: c.Epoch, ExpectedSeq: c.Expected, BatchID: newID(), Outcome: rendezvous.Status(c.Outcome), Code: c.Code, Reason: c.Reason, Operator: me(),
+	}
+	if c.Outcome == string(rendezvous.StatusFailed) {
+		req.Detail = payload
+	} else {
+		req.Result = payload
+	}
+	if req.ExpectedSeq == 0 {
+		if req.ExpectedSeq, err = head(ctx, rdv, c.RunID); err != nil {
+			return err
+		}
+	}
+	var r wire.Concluded
+	if err := rdv.Call(ctx, "runs.conclude", req, &r); err != nil {
+		return err
+	}
+	return show[wire.Concluded](&c.remote, r, nil, func() {
+		fmt.Printf("%s at record %d; %d waits ended, %d events released, %d dead letters\n", c.Outcome, r.Seq, r.Waits, len(r.Released), len(r.Dead))
+	})
+}
+
+func head(ctx context.Context, rdv *client.Client, run string) (int64, error) {
+	var w wire.Workflow
+	err := rdv.Call(ctx, "runs.get", wire.WorkflowRef{RunID: run}, &w)
+	return w.HeadSeq, err
+}
+
+type runCancelCmd struct {
+	remote
+	RunID  string `arg:"" help:"The run's id."`
+	Reason string `help:"Why."`
+	Now    bool   `help:"Do not ask its driver: take the lease away and end the run."`
+	Yes    bool   `short:"y" help:"Do not ask."`
+}
+
+func (c *runCancelCmd) Run(ctx context.Context) error {
+	if c.Now {
+		if err := confirm(c.Yes, "Run "+c.RunID+" ends at once, whoever drives it.", "cancel"); err != nil {
+			return err
+		}
+	}
+	rdv, err := c.client()
+	if err != nil {
+		return err
+	}
+	var r wire.Acted
+	if err := rdv.Call(ctx, "runs.cancel", wire.ActOnRun{RunID: c.RunID, Reason: c.Reason, Operator: me(), Now: c.Now}, &r); err != nil {
+		return err
+	}
+	return show[wire.Acted](&c.remote, r, nil, func() {
+		switch {
+		case r.RunOutcome != "":
+			fmt.Printf("%s: the run ended as %s before\n", r.Outcome, r.RunOutcome)
+		case r.Operator != nil:
+			fmt.Printf("%s by %s at %s\n", r.Outcome, r.Operator.Actor, clockTime(r.At.Time))
+		default:
+			fmt.Printf("%s at record %d\n", r.Outcome, r.Seq)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/internal/node"
+	"github.com/rendezvous-events/rendezvous/internal/worker"
+)
+
+// upCmd serves every role in one process.
+type upCmd struct {
+	node.Common
+	node.Door
+	node.Sweep
+	Data       string `help:"Folder for what the process keeps: NATS streams, and later the embedded store." default:"./rendezvous-data" placeholder:"DIR"`
+	NATSListen string `name:"nats-listen" help:"Address of the embedded NATS server; empty: this process only." default:"127.0.0.1:4222" placeholder:"HOST:PORT"`
+}
+
+// Run serves until a signal.
+func (c *upCmd) Run(ctx context.Context) error {
+	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
+	return node.Run(ctx, cfg, c.welcome)
+}
+
+func (c *upCmd) config() (node.Config, error) {
+	cfg := node.Config{Common: c.Common, Name: "up", Version: worker.Version(), Ingest: &c.Door, Delivery: &c.Sweep}
+	if cfg.Store == "" {
+		cfg.Store = "memory:"
+	}
+	if cfg.NATS.URL == "" {
+		cfg.EmbeddedDir, cfg.EmbeddedListen = filepath.Join(c.Data, "nats"), c.NATSListen
+		if err := os.MkdirAll(c.Data, 0o700); err != nil {
+			return cfg, rendezvous.InvalidField("data", "the folder cannot be made: %v", errors.Unwrap(err))
+		}
+	}
+	return cfg, nil
+}
+
+// welcome tells a newcomer what to try next.
+func (c *upCmd) welcome(n *node.Node) {
+	server := ""
+	if n.HTTP != "127.0.0.1:7480" {
+		server = " --server http://" + n.HTTP
+	}
+	rdv := os.Args[0] + " "
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nRendezvous is up.  API http://%s   health and metrics http://%s   NATS %s   store %s\n", n.HTTP, n.Admin, n.NATSURL, storeName(c.Store))
+	if c.Store == "" || c.Store == "memory:" {
+		b.WriteString("The store is memory: what it holds is gone when this process ends (--store postgres://… keeps it).\n")
+	}
+	fmt.Fprintf(&b, `
+Try it in another terminal. A run waits, an event comes, they meet:
+
+  %[1]srun start order --workflow-id order-1 --run-id run-1%[2]s
+  %[1]swait register run-1 payment --type payment.received --key order=1%[2]s
+  %[1]sevent put --type payment.received --source urn:bank --id p-1 --key order=1 --data '{"amount":12}'%[2]s
+  %[1]srun history order-1%[2]s
+
+The other way round, the event first and then the wait, ends the same:
+
+  %[1]sevent put --type parcel.delivered --source urn:post --id d-1 --key order=1%[2]s
+  %[1]swait register run-1 delivery --type parcel.delivered --key order=1%[2]s
+
+See also: %[1]s--help, %[1]sdemo. Stop with Ctrl-C.
+
+`, rdv, server)
+	fmt.Print(b.String())
+}
+
+func storeName(url string) string {
+	if url == "" {
+		return "memory:"
+	}
+	kind, _, _ := strings.Cut(url, ":")
+	return kind + ":"
+}
