@@ -19,7 +19,7 @@ type layer struct {
 // Sets of targets. A target ending in /... means the folders below as well.
 var (
 	domain = []string{".", "clock"}
-	worker = []string{".", "clock", "cloudevents", "group", "messaging", "notify", "store", "telemetry", "wire"}
+	worker = []string{".", "clock", "cloudevents", "group", "messaging", "notify", "store", "telemetry", "wire", "internal/..."}
 	stored = []string{".", "clock", "store", "store/backend/...", "store/engine/..."}
 )
 

@@ -6,6 +6,8 @@ import (
 	"net/http/pprof"
 	"regexp"
 	"time"
+
+	"github.com/rendezvous-events/rendezvous/clock"
 )
 
 var semver = regexp.MustCompile(`^\d+\.\d+\.\d+([-+].*)?$`)
@@ -33,7 +35,7 @@ func (n *Node) startAdmin(ctx context.Context) error {
 
 // readyz says whether the process does its work now, and if not why.
 func (n *Node) readyz(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	ctx, cancel := clock.WithTimeout(r.Context(), clock.System, 2*time.Second)
 	defer cancel()
 	if !n.up.Load() {
 		http.Error(w, "starting or stopping", http.StatusServiceUnavailable)

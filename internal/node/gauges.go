@@ -6,6 +6,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/rendezvous-events/rendezvous/clock"
 )
 
 // gauges exports the depths of the store, read when somebody looks.
@@ -23,7 +25,7 @@ func (n *Node) gauges() error {
 		kinds[k] = metric.WithAttributes(attribute.String("kind", k))
 	}
 	_, err = n.telemetry.Meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		ctx, cancel := clock.WithTimeout(ctx, clock.System, 2*time.Second)
 		defer cancel()
 		d, err := n.store.Depths(ctx)
 		if err != nil {

@@ -37,7 +37,7 @@ type Node struct {
 	up        atomic.Bool
 	failed    chan error
 	quit      chan struct{} // closed when the node stops
-	stages    []stage // what was started, in order
+	stages    []stage       // what was started, in order
 
 	// HTTP, Admin and NATS are where the process really listens, "" where it does not.
 	HTTP, Admin, NATSURL string
@@ -64,7 +64,7 @@ func Start(ctx context.Context, cfg Config) (n *Node, err error) {
 		n.startTelemetry, n.startStore, n.startMessaging, n.startIngest, n.startDelivery, n.startAdmin,
 	} {
 		if err := step(ctx); err != nil {
-			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Drain)
+			stop, cancel := clock.WithTimeout(context.WithoutCancel(ctx), clock.System, cfg.Drain)
 			defer cancel()
 			return nil, errors.Join(err, n.Stop(stop))
 		}
@@ -107,7 +107,7 @@ func Run(ctx context.Context, cfg Config, ready func(*Node)) error {
 		n.log.Error("cannot go on", "error", err)
 	}
 	done() // a second signal is not caught any more
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Drain)
+	stop, cancel := clock.WithTimeout(context.WithoutCancel(ctx), clock.System, cfg.Drain)
 	defer cancel()
 	n.log.Info("stopping", "process", cfg.Name)
 	return errors.Join(err, n.Stop(stop))
@@ -181,7 +181,7 @@ func (n *Node) startMessaging(ctx context.Context) error {
 	if n.sender, err = notify.New(conn, n.log, n.telemetry.Tracer, n.telemetry.Meter); err != nil {
 		return err
 	}
-	provision, cancel := context.WithTimeout(ctx, 10*time.Second)
+	provision, cancel := clock.WithTimeout(ctx, clock.System, 10*time.Second)
 	defer cancel()
 	if err := conn.Provision(provision); err != nil {
 		if errors.Is(err, rendezvous.ErrInvalid) {
