@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// keyRow is one row of the match index.
+type keyRow struct {
+	tenant string
+	key    rendezvous.Key
+	typ    string
+	number int64
+	since  time.Time
+}
+
+func keyRowColumns(rows []keyRow) []any {
+	return []any{
+		texts(rows, func(r keyRow) string { return r.tenant }),
+		texts(rows, func(r keyRow) string { return r.key.Namespace }),
+		texts(rows, func(r keyRow) string { return r.key.Value }),
+		texts(rows, func(r keyRow) string { return r.typ }),
+		bigints(rows, func(r keyRow) int64 { return r.number }),
+	}
+}
+
+func (w *writes) insertKeyRows(sql string, rows []keyRow) {
+	w.add(sql, len(rows), false, append(keyRowColumns(rows), instants(rows, func(r keyRow) time.Time { return r.since }))...)
+}
+
+func eventKeyRows(rows []keyRow, e *backend.Event) []keyRow {
+	for _, k := range e.MatchKeys() {
+		rows = append(rows, keyRow{e.Tenant, k, e.Type, e.Number, e.LiveSince})
+	}
+	return rows
+}
+
+func (w *writes) insertEvents(fresh []*backend.Event) {
+	rows := sorted(fresh, byIdentity)
+	args := []any{
+		bigints(rows, func(e *backend.Event) int64 { return e.Number }),
+		texts(rows, func(e *backend.Event) string { return e.Tenant }),
+		texts(rows, func(e *backend.Event) string { return e.Source }),
+		texts(rows, func(e *backend.Event) string { return e.ID }),
+		texts(rows, func(e *backend.Event) string { return e.Type }),
+		pairs(rows, func(e *backend.Event) []string { return flatKeys(e.Keys) }),
+		texts(rows, func(e *backend.Event) string { return e.ContentType }),
+		blobs(rows, func(e *backend.Event) []byte {
+			if e.Shed {
+				return nil
+			}
+			return e.Payload
+		}),
+		blobs(rows, func(e *backend.Event) []byte { return e.Digest }),
+		instants(rows, func(e *backend.Event) time.Time { return e.ReceivedAt }),
+	}
+	args = append(args, eventColumns(rows)...)
+	w.add(insertEventsSQL, len(rows), true, append(args,
+		texts(rows, func(e *backend.Event) string { return actor(e.Minted) }),
+		texts(rows, func(e *backend.Event) string { return basis(e.Minted) }),
+		texts(rows, func(e *backend.Event) string { return e.Trace.Parent }),
+		texts(rows, func(e *backend.Event) string { return e.Trace.State }),
+	)...)
+	var keys []keyRow
+	for _, e := range rows {
+		if e.Live() {
+			keys = eventKeyRows(keys, e)
+		}
+	}
+	w.insertKeyRows(insertEventKeysSQL, keys)
+}
+
+// eventColumns are the columns of events that can change, in the order of both statements.
+func eventColumns(rows []*backend.Event) []any {
+	return []any{
+		instants(rows, func(e *backend.Event) time.Time { return e.LiveSince }),
+		instants(rows, func(e *backend.Event) time.Time { return e.ExpiresAt }),
+		texts(rows, func(e *backend.Event) string { return e.Target }),
+		texts(rows, func(e *backend.Event) string { return string(e.State) }),
+		texts(rows, func(e *backend.Event) string { return e.ClaimRun }),
+		texts(rows, func(e *backend.Event) string { return e.ClaimEffect }),
+		instants(rows, func(e *backend.Event) time.Time { return e.ClaimedAt }),
+		texts(rows, func(e *backend.Event) string { return e.Workflow }),
+		texts(rows, func(e *backend.Event) string { return e.Run }),
+		texts(rows, func(e *backend.Event) string { return e.Effect }),
+		bigints(rows, func(e *backend.Event) int64 { return e.Seq }),
+		texts(rows, func(e *backend.Event) string { return string(e.DeadReason) }),
+		texts(rows, func(e *backend.Event) string { return free(e.DeadDetail) }),
+		instants(rows, func(e *backend.Event) time.Time { return e.DeadAt }),
+		booleans(rows, func(e *backend.Event) bool { return e.Erased }),
+		integers(rows, func(e *backend.Event) int { return e.OfferFailures }),
+		bigints(rows, func(e *backend.Event) int64 { return e.Take }),
+		instants(rows, func(e *backend.Event) time.Time { return e.TakeUntil }),
+		booleans(rows, func(e *backend.Event) bool { return e.TakeOpen }),
+		integers(rows, func(e *backend.Event) int { return e.Takes }),
+		integers(rows, func(e *backend.Event) int { return e.Requeues }),
+	}
+}
+
+// updateEvents keeps the law of key rows: a live event has them and nothing else has.
+func (w *writes) updateEvents(changed []*backend.Event) {
+	var sound, damaged []*backend.Event
+	var gone []int64
+	var keys []keyRow
+	for _, e := range sorted(changed, byNumber) {
+		if e.Corrupt != nil {
+			damaged = append(damaged, e)
+		} else {
+			sound = append(sound, e)
+		}
+		if e.Keyed && (!e.Live() || e.Rekey) {
+			gone = append(gone, e.Number)
+		}
+		if e.Corrupt == nil && e.Live() && (!e.Keyed || e.Rekey) {
+			keys = eventKeyRows(keys, e)
+		}
+	}
+	w.changeEvents(sound)
+	w.changeCorruptEvents(damaged)
+	w.add(deleteEventKeysSQL, len(gone), false, bigints(gone, func(n int64) int64 { return n }))
+	w.insertKeyRows(insertEventKeysSQL, keys)
+}
+
+func eventNumber(e *backend.Event) int64  { return e.Number }
+func eventVersion(e *backend.Event) int64 { return e.Version }
+
+func (w *writes) changeEvents(rows []*backend.Event) {
+	args := []any{
+		bigints(rows, eventNumber), bigints(rows, eventVersion),
+		blobs(rows, func(e *backend.Event) []byte { return e.Digest }),
+	}
+	args = append(args, eventColumns(rows)...)
+	w.add(updateEventsSQL, len(rows), true, append(args, booleans(rows, func(e *backend.Event) bool { return e.Shed }))...)
+}
+
+func (w *writes) changeCorruptEvents(rows []*backend.Event) {
+	w.add(updateCorruptEventsSQL, len(rows), true,
+		bigints(rows, eventNumber), bigints(rows, eventVersion),
+		texts(rows, func(e *backend.Event) string { return string(e.State) }),
+		texts(rows, func(e *backend.Event) string { return string(e.DeadReason) }),
+		texts(rows, func(e *backend.Event) string { return free(e.DeadDetail) }),
+		instants(rows, func(e *backend.Event) time.Time { return e.DeadAt }),
+		integers(rows, func(e *backend.Event) int { return e.OfferFailures }),
+		bigints(rows, func(e *backend.Event) int64 { return e.Take }),
+		instants(rows, func(e *backend.Event) time.Time { return e.TakeUntil }),
+		booleans(rows, func(e *backend.Event) bool { return e.TakeOpen }),
+		integers(rows, func(e *backend.Event) int { return e.Takes }),
+	)
+}

@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// Depths implements [backend.Reader].
+func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
+	var d backend.Depths
+	err := r.query(ctx, depthsSQL, func(c *columns) error {
+		d.LiveEvents, d.OldestLiveEvent = int(c.bigint()), c.instantOrNone()
+		d.OpenWaits = int(c.bigint())
+		d.ParkedWaits, d.OldestParked = int(c.bigint()), c.instantOrNone()
+		d.QuarantinedWaits = int(c.bigint())
+		d.Woken, d.OldestWoken = int(c.bigint()), c.instantOrNone()
+		return nil
+	}, int64(most))
+	return d, err
+}
+
+// NewEventNumbers implements [backend.Tx].
+func (t *transaction) NewEventNumbers(ctx context.Context, n int) ([]int64, error) {
+	return t.draw(ctx, eventNumbersSQL, n)
+}
+
+// NewWaitNumbers implements [backend.Tx].
+func (t *transaction) NewWaitNumbers(ctx context.Context, n int) ([]int64, error) {
+	return t.draw(ctx, waitNumbersSQL, n)
+}
+
+// NewTakes implements [backend.Tx].
+func (t *transaction) NewTakes(ctx context.Context, n int) ([]int64, error) {
+	return t.draw(ctx, takeTokensSQL, n)
+}
+
+func (t *transaction) draw(ctx context.Context, sql string, n int) ([]int64, error) {
+	drawn := make([]int64, 0, n)
+	if n <= 0 {
+		return drawn, nil
+	}
+	err := t.query(ctx, sql, func(c *columns) error {
+		drawn = append(drawn, c.bigint())
+		return nil
+	}, int64(n))
+	return drawn, err
+}

@@ -1,0 +1,131 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// decodeEvent reads an event. Of a row that does not decode, what could be read stays: where it stands and what counts its failures is needed to end it.
+func decodeEvent(c *columns) *backend.Event {
+	e := &backend.Event{
+		Number: c.count(), Version: c.count(), Tenant: c.text(), Source: c.text(), ID: c.text(), Type: c.text(), Keys: c.keys(), Digest: c.bytes(),
+		ReceivedAt: c.instant(), LiveSince: c.instant(), ExpiresAt: c.instantOrNone(), Target: c.text(), State: rendezvous.EventState(c.text()),
+		ClaimRun: c.text(), ClaimEffect: c.text(), ClaimedAt: c.instantOrNone(), Workflow: c.text(), Run: c.text(), Effect: c.text(), Seq: c.count(),
+		DeadReason: rendezvous.DeadReason(c.text()), DeadDetail: c.text(), DeadAt: c.instantOrNone(), Erased: c.boolean(),
+		OfferFailures: c.tally(), Take: c.count(), TakeUntil: c.instantOrNone(), TakeOpen: c.boolean(), Takes: c.tally(), Requeues: c.tally(),
+		Minted: c.operator(), Trace: rendezvous.Trace{Parent: c.text(), State: c.text()},
+	}
+	if e.HasPayload = !c.absent(); e.HasPayload {
+		e.PayloadSize = c.tally()
+	}
+	e.ContentType, e.Payload = c.text(), c.bytes()
+	e.Keyed = e.Live()
+	checkEvent(c, e)
+	e.Corrupt = c.corrupt("event", "tenant", e.Tenant, "source", e.Source, "id", e.ID, "number", e.Number)
+	return e
+}
+
+// checkEvent judges what columns say together.
+func checkEvent(c *columns, e *backend.Event) {
+	claimed, consumed := e.State == rendezvous.EventClaimed, e.State == rendezvous.EventConsumed
+	switch e.State {
+	case rendezvous.EventLive, rendezvous.EventClaimed, rendezvous.EventConsumed:
+	case rendezvous.EventDead:
+		c.failed("dead_reason", e.DeadReason != "" && !e.DeadAt.IsZero())
+	default:
+		c.failed("state", false)
+	}
+	c.failed("claim_run", claimed == (e.ClaimRun != "") && claimed == (e.ClaimEffect != "") && claimed == !e.ClaimedAt.IsZero())
+	c.failed("seq", consumed == (e.Seq > 0) && consumed == (e.Workflow != "") && consumed == (e.Run != "") && consumed == (e.Effect != ""))
+	c.failed("digest", e.Erased == (e.Digest == nil) && (e.Erased || len(e.Digest) == sha256.Size))
+	c.failed("type", e.Type != "")
+}
+
+// EventsByKey implements [backend.Reader].
+func (r *reader) EventsByKey(ctx context.Context, keys []backend.EventKey, payload bool) (map[backend.EventKey]*backend.Event, error) {
+	found := make(map[backend.EventKey]*backend.Event, len(keys))
+	err := r.query(ctx, eventsByKeySQL, func(c *columns) error {
+		e := decodeEvent(c)
+		found[e.Key()] = e
+		return nil
+	}, texts(keys, func(k backend.EventKey) string { return k.Tenant }), texts(keys, func(k backend.EventKey) string { return k.Source }),
+		texts(keys, func(k backend.EventKey) string { return k.ID }), payload)
+	return found, err
+}
+
+// EventsByNumber implements [backend.Reader].
+func (r *reader) EventsByNumber(ctx context.Context, numbers []int64, payload bool) (map[int64]*backend.Event, error) {
+	found := make(map[int64]*backend.Event, len(numbers))
+	err := r.query(ctx, eventsByNumberSQL, func(c *columns) error {
+		e := decodeEvent(c)
+		found[e.Number] = e
+		return nil
+	}, bigints(numbers, func(n int64) int64 { return n }), payload)
+	return found, err
+}
+
+// LiveEvents implements [backend.Reader].
+func (r *reader) LiveEvents(ctx context.Context, lookups []backend.Lookup) ([][]*backend.Event, error) {
+	found := make([][]*backend.Event, len(lookups))
+	err := r.query(ctx, liveEventsSQL, func(c *columns) error {
+		place := c.bigint() - 1
+		found[place] = append(found[place], decodeEvent(c))
+		return nil
+	}, lookupColumns(lookups)...)
+	return found, err
+}
+
+func lookupColumns(lookups []backend.Lookup) []any {
+	return []any{
+		texts(lookups, func(l backend.Lookup) string { return l.Tenant }),
+		texts(lookups, func(l backend.Lookup) string { return l.Key.Namespace }),
+		texts(lookups, func(l backend.Lookup) string { return l.Key.Value }),
+		texts(lookups, func(l backend.Lookup) string { return l.Type }),
+		bigints(lookups, func(l backend.Lookup) int64 { return l.After }),
+		bigints(lookups, func(l backend.Lookup) int64 { return int64(max(l.Limit, 0)) }),
+	}
+}
+
+// ClaimedEvents implements [backend.Reader].
+func (r *reader) ClaimedEvents(ctx context.Context, keys []backend.WaitKey) (map[backend.WaitKey]*backend.Event, error) {
+	found := make(map[backend.WaitKey]*backend.Event, len(keys))
+	err := r.query(ctx, claimedEventsSQL, func(c *columns) error {
+		place := c.bigint() - 1
+		found[keys[place]] = decodeEvent(c)
+		return nil
+	}, texts(keys, waitTenant), texts(keys, waitRun), texts(keys, waitEffect))
+	return found, err
+}
+
+// KeptCounts implements [backend.Reader].
+func (r *reader) KeptCounts(ctx context.Context, keys []backend.RunKey) (map[backend.RunKey]int, error) {
+	return r.counts(ctx, keptCountsSQL, keys)
+}
+
+// counts reads one number for each run that has any.
+func (r *reader) counts(ctx context.Context, sql string, keys []backend.RunKey) (map[backend.RunKey]int, error) {
+	found := make(map[backend.RunKey]int, len(keys))
+	err := r.query(ctx, sql, func(c *columns) error {
+		found[keys[c.bigint()-1]] = int(c.bigint())
+		return nil
+	}, texts(keys, runTenant), texts(keys, runID))
+	return found, err
+}
+
+// KeptEvents implements [backend.Reader].
+func (r *reader) KeptEvents(ctx context.Context, keys []backend.RunKey) ([]*backend.Event, error) {
+	keys = sortedKeys(keys, compareRunKeys)
+	return r.eventRows(ctx, keptEventsSQL, texts(keys, runTenant), texts(keys, runID))
+}
+
+func (r *reader) eventRows(ctx context.Context, sql string, args ...any) ([]*backend.Event, error) {
+	var rows []*backend.Event
+	err := r.query(ctx, sql, func(c *columns) error {
+		rows = append(rows, decodeEvent(c))
+		return nil
+	}, args...)
+	return rows, err
+}

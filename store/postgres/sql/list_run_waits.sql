@@ -1,0 +1,14 @@
+-- A page of one run's waits by number; a run has at most 1,000.
+SELECT
+    w.number, w.version, w.tenant, w.run_id, w.effect, w.workflow_id, w.shard, w.attempt, w.type, w.keys, w.from_source, w.trace_parent, w.trace_state,
+    w.registered_at, w.open_since, w.held_number, w.held_source, w.held_id, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
+    w.take_until, w.take_settled, w.quarantined_at
+FROM waits w
+WHERE w.tenant = $1 AND w.run_id = $9 AND w.number > $2
+    AND ($4 = '' OR w.type = $4)
+    AND ($5 = '' OR $5 = CASE WHEN w.held_number IS NULL THEN 'open' WHEN w.quarantined_at IS NULL THEN 'parked' ELSE 'quarantined' END)
+    -- A key is two neighbours of the flat list; the first of them stands at an odd place.
+    AND (NOT $6::boolean OR EXISTS (
+        SELECT FROM generate_series(1, cardinality(w.keys), 2) AS p (place) WHERE w.keys[p.place] = $7 AND w.keys[p.place + 1] = $8))
+ORDER BY w.number
+LIMIT $3

@@ -1,0 +1,1 @@
+SELECT rdv_now()

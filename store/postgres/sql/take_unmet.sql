@@ -1,0 +1,12 @@
+-- Events left apart, locked and judged again; rows locked by others are passed over.
+SELECT
+    e.number, e.version, e.tenant, e.source, e.id, e.type, e.keys, e.digest, e.received_at, e.live_since, e.expires_at, e.target, e.state,
+    e.claim_run, e.claim_effect, e.claimed_at, e.workflow_id, e.run_id, e.effect, e.seq, e.dead_reason, e.dead_detail, e.dead_at, e.erased,
+    e.offer_failures, e.take, e.take_until, e.take_open, e.takes, e.requeues, e.minted_actor, e.minted_basis, e.trace_parent, e.trace_state,
+    octet_length(e.payload),
+    '', NULL::bytea -- no payload leaves the store
+FROM unnest($1::bigint[]) WITH ORDINALITY AS k (number, place)
+JOIN events e ON e.number = k.number
+WHERE e.state = 'live' AND (e.take_until IS NULL OR e.take_until <= $2)
+ORDER BY k.place
+FOR NO KEY UPDATE OF e SKIP LOCKED

@@ -1,0 +1,13 @@
+-- Waits as they are left, each only while its version is the one that was read. Their keys and what was registered never change.
+UPDATE waits w SET
+    version = w.version + 1,
+    attempt = n.attempt, open_since = n.open_since, held_number = n.held_number, held_source = n.held_source, held_id = n.held_id,
+    parked_at = n.parked_at, attempts = n.attempts, next_attempt_at = n.next_attempt_at, last_error = n.last_error, take = n.take,
+    take_until = n.take_until, take_settled = n.take_settled, quarantined_at = n.quarantined_at
+FROM unnest(
+    $1::text[], $2::bigint[], $3::bigint[], $4::integer[], $5::timestamptz[], $6::bigint[], $7::text[], $8::text[], $9::timestamptz[],
+    $10::integer[], $11::timestamptz[], $12::text[], $13::bigint[], $14::timestamptz[], $15::boolean[], $16::timestamptz[])
+AS n (
+    tenant, number, version, attempt, open_since, held_number, held_source, held_id, parked_at, attempts, next_attempt_at, last_error, take,
+    take_until, take_settled, quarantined_at)
+WHERE w.tenant = n.tenant AND w.number = n.number AND w.version = n.version

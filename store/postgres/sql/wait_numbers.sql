@@ -1,0 +1,1 @@
+SELECT nextval('wait_number') FROM generate_series(1, $1::bigint)

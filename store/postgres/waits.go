@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+func waitTenant(k backend.WaitKey) string { return k.Tenant }
+func waitRun(k backend.WaitKey) string    { return k.RunID }
+func waitEffect(k backend.WaitKey) string { return k.Effect }
+
+// decodeWait reads a wait. Of a row that does not decode, what could be read stays: what counts its failures is needed to quarantine it.
+func decodeWait(c *columns) *backend.Wait {
+	w := &backend.Wait{
+		Number: c.count(), Version: c.count(), Tenant: c.text(), RunID: c.text(), Effect: c.text(), WorkflowID: c.text(), Shard: c.tally(),
+		Attempt: c.tally(), Type: c.text(), Keys: c.keys(), From: c.text(), Trace: rendezvous.Trace{Parent: c.text(), State: c.text()},
+		RegisteredAt: c.instant(), OpenSince: c.instant(),
+	}
+	held := backend.HeldEvent{}
+	if !c.absent() {
+		held.Number = c.count()
+	}
+	held.Source, held.ID = c.text(), c.text()
+	w.ParkedAt, w.Attempts, w.NextAttemptAt, w.LastError = c.instantOrNone(), c.tally(), c.instantOrNone(), c.text()
+	w.Take, w.TakeUntil, w.TakeSettled, w.QuarantinedAt = c.count(), c.instantOrNone(), c.boolean(), c.instantOrNone()
+	if held.Number != 0 {
+		w.Held = &held
+	}
+	w.Keyed = w.Open()
+	parked := !w.Open()
+	c.failed("held_number", parked == (held.Source != "") && parked == (held.ID != ""))
+	c.failed("parked_at", parked == !w.ParkedAt.IsZero() && parked == !w.NextAttemptAt.IsZero() && (parked || w.QuarantinedAt.IsZero()))
+	c.failed("type", w.Type != "")
+	w.Corrupt = c.corrupt("wait", "tenant", w.Tenant, "run", w.RunID, "effect", w.Effect, "number", w.Number)
+	return w
+}
+
+// Waits implements [backend.Reader].
+func (r *reader) Waits(ctx context.Context, keys []backend.WaitKey) (map[backend.WaitKey]*backend.Wait, error) {
+	found := make(map[backend.WaitKey]*backend.Wait, len(keys))
+	err := r.query(ctx, waitsSQL, func(c *columns) error {
+		w := decodeWait(c)
+		found[w.Key()] = w
+		return nil
+	}, texts(keys, waitTenant), texts(keys, waitRun), texts(keys, waitEffect))
+	return found, err
+}
+
+// WaitsOf implements [backend.Reader].
+func (r *reader) WaitsOf(ctx context.Context, keys []backend.RunKey) ([]*backend.Wait, error) {
+	keys = sortedKeys(keys, compareRunKeys)
+	return r.waitRows(ctx, waitsOfSQL, texts(keys, runTenant), texts(keys, runID))
+}
+
+// ParkedOf implements [backend.Reader].
+func (r *reader) ParkedOf(ctx context.Context, keys []backend.RunKey) (map[backend.RunKey]int, error) {
+	return r.counts(ctx, parkedOfSQL, keys)
+}
+
+// OpenWaits implements [backend.Reader].
+func (r *reader) OpenWaits(ctx context.Context, lookups []backend.Lookup) ([][]*backend.Wait, error) {
+	found := make([][]*backend.Wait, len(lookups))
+	err := r.query(ctx, openWaitsSQL, func(c *columns) error {
+		place := c.bigint() - 1
+		found[place] = append(found[place], decodeWait(c))
+		return nil
+	}, lookupColumns(lookups)...)
+	return found, err
+}
+
+// ListWaits implements [backend.Reader].
+func (r *reader) ListWaits(ctx context.Context, tenant string, f backend.WaitFilter, after int64, limit int) ([]*backend.Wait, error) {
+	args := filterColumns(tenant, after, limit, f)
+	if f.RunID != "" {
+		return r.waitRows(ctx, listRunWaitsSQL, append(args, f.RunID)...)
+	}
+	return r.waitRows(ctx, listWaitsSQL, args...)
+}
+
+// filterColumns are the first eight parameters of every list of waits.
+func filterColumns(tenant string, after int64, limit int, f backend.WaitFilter) []any {
+	var key rendezvous.Key
+	if f.Key != nil {
+		key = *f.Key
+	}
+	return []any{tenant, after, int64(limit), f.Type, string(f.State), f.Key != nil, key.Namespace, key.Value}
+}
+
+// ListParked implements [backend.Reader].
+func (r *reader) ListParked(
+	ctx context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, limit int,
+) ([]*backend.Wait, error) {
+	start := backend.ParkedPosition{At: startOfTime, Number: firstNumber}
+	position := func(sql string, p backend.ParkedPosition, limit int) ([]*backend.Wait, error) {
+		return r.waitRows(ctx, sql, append(filterColumns(tenant, p.Number, limit, f), f.RunID, p.At)...)
+	}
+	var rows []*backend.Wait
+	if !after.Set || !after.Quarantined {
+		from := after
+		if !after.Set {
+			from = start
+		}
+		var err error
+		if rows, err = position(listParkedSQL, from, limit); err != nil || len(rows) == limit {
+			return rows, err
+		}
+		after = start
+	}
+	stuck, err := position(listStuckSQL, after, limit-len(rows))
+	return append(rows, stuck...), err
+}
+
+// ListQuarantined implements [backend.Reader].
+func (r *reader) ListQuarantined(ctx context.Context, tenant string, after backend.ParkedPosition, limit int) ([]*backend.Wait, error) {
+	if !after.Set {
+		after.At, after.Number = startOfTime, firstNumber
+	}
+	return r.waitRows(ctx, listQuarantinedSQL, tenant, after.At, after.Number, int64(limit))
+}
+
+func (r *reader) waitRows(ctx context.Context, sql string, args ...any) ([]*backend.Wait, error) {
+	var rows []*backend.Wait
+	err := r.query(ctx, sql, func(c *columns) error {
+		rows = append(rows, decodeWait(c))
+		return nil
+	}, args...)
+	return rows, err
+}

@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+func workflowTenant(k backend.WorkflowKey) string { return k.Tenant }
+func workflowID(k backend.WorkflowKey) string     { return k.ID }
+
+func decodeWorkflow(c *columns) *backend.Workflow {
+	w := &backend.Workflow{
+		Tenant: c.text(), ID: c.text(), Shard: c.tally(), RunID: c.text(), Type: c.text(), Queue: c.text(), Status: c.status(), Head: c.count(),
+		CreatedAt: c.instant(), StartedAt: c.instant(), ClosedAt: c.instantOrNone(), UpdatedAt: c.instant(), Parent: c.text(),
+		FailureCode: c.text(), FailureReason: c.text(), FailedEffect: c.text(), OpenEffects: c.integer(), OpenWaits: c.integer(),
+		LeaseOwner: c.text(), LeaseEpoch: c.count(), LeaseExpires: c.instantOrNone(), LeaseEnded: rendezvous.LeaseEnd(c.text()),
+		AcquireID: c.text(), Reclaims: c.tally(), Pause: c.request(rendezvous.RequestPause), Cancel: c.request(rendezvous.RequestCancel),
+		PausedBy: c.operator(), PausedAt: c.instantOrNone(),
+	}
+	c.failed("lease_expires", w.LeaseOwner == "" || !w.LeaseExpires.IsZero())
+	c.failed("closed_at", w.Status.Terminal() != w.ClosedAt.IsZero())
+	w.Corrupt = c.corrupt("workflow row", "tenant", w.Tenant, "workflow", w.ID)
+	return w
+}
+
+func (r *reader) workflowsByKey(ctx context.Context, sql string, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
+	found := make(map[backend.WorkflowKey]*backend.Workflow, len(keys))
+	err := r.query(ctx, sql, func(c *columns) error {
+		w := decodeWorkflow(c)
+		found[w.Key()] = w
+		return nil
+	}, texts(keys, workflowTenant), texts(keys, workflowID))
+	return found, err
+}
+
+// Workflows implements [backend.Reader].
+func (r *reader) Workflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
+	return r.workflowsByKey(ctx, workflowsSQL, keys)
+}
+
+// LockWorkflows implements [backend.Tx].
+func (t *transaction) LockWorkflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
+	return t.workflowsByKey(ctx, lockWorkflowsSQL, sortedKeys(keys, compareWorkflowKeys))
+}
+
+// Woken implements [backend.Reader].
+func (r *reader) Woken(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Woken, error) {
+	found := make(map[backend.WorkflowKey]*backend.Woken, len(keys))
+	err := r.query(ctx, wokenSQL, func(c *columns) error {
+		m, err := decodeWoken(c)
+		if err != nil {
+			return err
+		}
+		found[m.Key()] = m
+		return nil
+	}, texts(keys, workflowTenant), texts(keys, workflowID))
+	return found, err
+}
+
+func decodeWoken(c *columns) (*backend.Woken, error) {
+	m := &backend.Woken{
+		Tenant: c.text(), WorkflowID: c.text(), RunID: c.text(), Queue: c.text(), Since: c.instant(), Cause: rendezvous.Cause(c.text()), Seq: c.count(),
+		Notices: c.tally(), NextNoticeAt: c.instant(), Links: c.links(),
+	}
+	return m, c.corrupt("mark of a woken run", "tenant", m.Tenant, "workflow", m.WorkflowID)
+}
+
+// ListWorkflows implements [backend.Reader].
+func (r *reader) ListWorkflows(
+	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, limit int,
+) ([]*backend.Workflow, error) {
+	if !after.Set {
+		after.StartedAt, after.ID = endOfTime, ""
+	}
+	return r.workflowRows(ctx, listWorkflowsSQL, tenant, after.StartedAt, after.ID, int64(limit), texts(f.Types, same), texts(f.Statuses, statusText),
+		texts(f.Queues, same), f.Prefix)
+}
+
+// CountWorkflows implements [backend.Reader].
+func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.WorkflowFilter, most int) (int, error) {
+	var n int
+	err := r.query(ctx, countWorkflowsSQL, func(c *columns) error {
+		n = int(c.bigint())
+		return nil
+	}, tenant, int64(most), texts(f.Types, same), texts(f.Statuses, statusText), texts(f.Queues, same), f.Prefix)
+	return n, err
+}
+
+// Abandoned implements [backend.Reader].
+func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
+	if !after.Set {
+		after.Expires = startOfTime
+	}
+	return r.workflowRows(ctx, abandonedSQL, r.now, after.Expires, after.Key.Tenant, after.Key.ID, int64(limit))
+}
+
+func (r *reader) workflowRows(ctx context.Context, sql string, args ...any) ([]*backend.Workflow, error) {
+	var rows []*backend.Workflow
+	err := r.query(ctx, sql, func(c *columns) error {
+		rows = append(rows, decodeWorkflow(c))
+		return nil
+	}, args...)
+	return rows, err
+}
+
+// Every instant lies between these.
+var (
+	startOfTime = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Add(-time.Hour)
+	endOfTime   = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// firstNumber and lastSeq enclose every number and seq.
+const (
+	firstNumber = int64(math.MinInt64)
+	lastSeq     = int64(math.MaxInt64)
+)
+
+func same(s string) string { return s }
+
+func statusText(s rendezvous.Status) string { return string(s) }
