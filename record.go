@@ -30,21 +30,21 @@ type Record struct {
 	Unknown bool
 }
 
-// The kinds' own fields. Unknown fields in stored data are kept and ignored; absent optional ones decode to their zero value.
+// The kinds' own fields, their members in byte order: so encoding them is canonical as it is, which a record of every answer is worth. Unknown fields in stored data are kept and ignored; absent optional ones decode to their zero value.
 type (
 	// RunStartedData is the data of run.started.
 	RunStartedData struct {
-		Type        string `json:"type"`
-		Queue       string `json:"queue"`
-		PreviousRun string `json:"previous_run,omitempty"`
-		Parent      string `json:"parent,omitempty"`
 		CodeVersion string `json:"code_version,omitempty"`
+		Parent      string `json:"parent,omitempty"`
+		PreviousRun string `json:"previous_run,omitempty"`
+		Queue       string `json:"queue"`
+		Type        string `json:"type"`
 	}
 	// RunFailedData is the data of run.failed.
 	RunFailedData struct {
 		Code         string `json:"code"`
-		Reason       string `json:"reason"`
 		FailedEffect string `json:"failed_effect,omitempty"`
+		Reason       string `json:"reason"`
 	}
 	// ReasonData is the data of run.cancelled, run.paused, run.resumed and wait.withdrawn.
 	ReasonData struct {
@@ -66,32 +66,47 @@ type (
 	}
 	// WaitRegisteredData is the data of wait.registered.
 	WaitRegisteredData struct {
-		Type string `json:"type"`
-		Keys []Key  `json:"keys"`
 		From string `json:"from,omitempty"`
+		Keys []Key  `json:"keys"`
+		Type string `json:"type"`
 	}
 	// WaitAnsweredData is the data of wait.answered. Key is which key met; a targeted event that shares none has Targeted instead.
 	WaitAnsweredData struct {
-		EventSource string `json:"event_source"`
 		EventID     string `json:"event_id"`
+		EventSource string `json:"event_source"`
 		EventType   string `json:"event_type"`
-		ReceivedAt  string `json:"received_at"`
 		Key         *Key   `json:"key,omitempty"`
+		ReceivedAt  string `json:"received_at"`
 		Targeted    bool   `json:"targeted,omitempty"`
 	}
 )
 
 // EncodeData makes a record's canonical data of one of the Data structs.
 func EncodeData(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
+	raw, err := encode(v)
 	if err != nil {
 		panic("rendezvous: encode record data: " + err.Error()) // the structs above always encode
+	}
+	switch v.(type) {
+	case RunStartedData, RunFailedData, ReasonData, RunContinuedData, NameData, EffectFailedData, WaitRegisteredData, WaitAnsweredData:
+		return raw
 	}
 	data, err := CanonicalJSON(raw)
 	if err != nil {
 		panic("rendezvous: canonical record data: " + err.Error())
 	}
 	return data
+}
+
+// encode is v as JSON without the escapes that are meant for HTML.
+func encode(v any) (json.RawMessage, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
 // DecodeData reads a record's data into v, which points to the kind's Data struct.
@@ -120,13 +135,7 @@ func CanonicalJSON(raw []byte) (json.RawMessage, error) {
 	if err := dec.Decode(&v); err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return encode(v)
 }
 
 // UniqueMembers walks the tokens of one JSON value and refuses a repeated member of one object, and anything behind the value.
