@@ -91,11 +91,8 @@ func (u *unit) erasing(ctx context.Context, key backend.EventKey) (*backend.Even
 		return nil, nil, nil, err
 	}
 	w := waits[claim]
-	if w == nil || !holds(w, e) {
+	if w == nil || w.Corrupt != nil || !holds(w, e) { // a row that does not decode stays as it is: it does not keep the payload from going
 		return e, f, nil, nil
-	}
-	if w.Corrupt != nil {
-		return nil, nil, nil, w.Corrupt
 	}
 	return e, f, w, nil
 }

@@ -236,3 +236,80 @@ func TestABatchEndsWhatItTouched(t *testing.T) {
 		}
 	}
 }
+
+// TestARestoredRowOfAnAnsweredWaitIsSettled: a backup brings back the parked wait, and its claimed event, whose answer is in the history. Whichever verb
+// meets it first finds that answer, records no second one, and the event is consumed as it was (I6).
+func TestARestoredRowOfAnAnsweredWaitIsSettled(t *testing.T) {
+	for name, meet := range map[string]func(w *world, epoch int64){
+		"DeliverParked": func(w *world, _ int64) {
+			w.clock.Advance(time.Minute)
+			if o := w.redeliver(ref("r", "one"))[0]; o.Outcome != store.OfferAlreadyDelivered || o.Seq != 3 {
+				w.Fatalf("redelivered as %+v, want already delivered at 3", o)
+			}
+		},
+		"Collect": func(w *world, epoch int64) {
+			if got, err := w.t.Collect(w.ctx, "r", epoch); err != nil || len(got.Records) != 0 || got.Head != 3 {
+				w.Fatalf("collected %+v, %v; want nothing new", got, err)
+			}
+		},
+		"Unsubscribe": func(w *world, epoch int64) {
+			got, err := w.t.Unsubscribe(w.ctx, ref("r", "one").WaitID, epoch, "", time.Time{})
+			if err != nil || got.Outcome != store.WithdrawAnswered || got.Seq != 3 || got.Released != nil {
+				w.Fatalf("unsubscribed as %+v, %v; want answered at 3", got, err)
+			}
+		},
+		"UnsubscribeRun": func(w *world, epoch int64) {
+			got, _, err := w.t.UnsubscribeRun(w.ctx, "r", epoch, []string{"one"}, time.Time{})
+			if err != nil || got.Waits != 1 || len(got.Released)+len(got.Dead) != 0 || len(got.Corrected) != 1 {
+				w.Fatalf("unsubscribed as %+v, %v; want one wait, its effect corrected", got, err)
+			}
+		},
+		"Conclude": func(w *world, epoch int64) {
+			got, err := w.t.Conclude(w.ctx, store.Conclusion{
+				RunID: "r", Epoch: epoch, ExpectedSeq: 3, BatchID: "end", Outcome: rendezvous.StatusCompleted,
+			}, time.Time{})
+			if err != nil || got.Retired.Waits != 1 || len(got.Retired.Released)+len(got.Retired.Dead) != 0 {
+				w.Fatalf("concluded as %+v, %v; want one wait and no event let go", got, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, damage := newDamagedWorld(t)
+			w.start("r")
+			epoch := w.acquire("r", "a").Epoch
+			w.park("r", epoch, "one")
+			restore, err := damage.Keep("default", ref("r", "one").WaitID)
+			w.must(err)
+			if got, err := w.t.Collect(w.ctx, "r", epoch); err != nil || len(got.Records) != 1 {
+				t.Fatalf("collected %+v, %v", got, err)
+			}
+			w.must(restore())
+			meet(w, epoch)
+			if e := w.stored("r/one"); e.State != rendezvous.EventConsumed || e.Seq != 3 || e.HasPayload {
+				t.Fatalf("the event is %+v, want consumed at 3 and shed", e)
+			}
+			page, err := w.t.Waiting(w.ctx, store.WaitFilter{}, 0, "")
+			w.must(err)
+			if len(page.Waits) != 0 {
+				t.Fatalf("left %+v", page.Waits)
+			}
+		})
+	}
+}
+
+// TestWithdrawingALostRowLetsItsEventGo: the row of a parked wait is lost; withdrawing the wait closes the history and the event is live again (EV-22).
+func TestWithdrawingALostRowLetsItsEventGo(t *testing.T) {
+	w, damage := newDamagedWorld(t)
+	w.start("r")
+	epoch := w.acquire("r", "a").Epoch
+	w.park("r", epoch, "one")
+	w.must(damage.LoseWait("default", ref("r", "one").WaitID))
+	got, err := w.t.Unsubscribe(w.ctx, ref("r", "one").WaitID, epoch, "no longer", time.Time{})
+	w.must(err)
+	if got.Outcome != store.WithdrawWithdrawn || got.Released == nil || len(got.Notices.Events) != 1 {
+		t.Fatalf("withdrawn as %+v, want the event released", got)
+	}
+	if e := w.stored("r/one"); e.State != rendezvous.EventLive || string(e.Payload) != "for one" {
+		t.Fatalf("the event is %+v, want live and whole", e)
+	}
+}

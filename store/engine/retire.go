@@ -49,8 +49,10 @@ func (u *unit) unsubscribe(ctx context.Context, key backend.WaitKey, epoch int64
 	if err := u.checkLease(f, epoch); err != nil {
 		return store.Withdrawn{}, err
 	}
-	if w == nil { // registered, and its row was lost: the history alone is closed (EV-22)
-		w = &backend.Wait{Tenant: key.Tenant, RunID: key.RunID, Effect: key.Effect, Attempt: s.opened.Attempt}
+	if w == nil {
+		if w, err = u.lostWait(ctx, key, s); err != nil {
+			return store.Withdrawn{}, err
+		}
 	}
 	row, loose, err := u.withdraw(ctx, f, w, reason)
 	if err != nil {
@@ -60,6 +62,16 @@ func (u *unit) unsubscribe(ctx context.Context, key backend.WaitKey, epoch int64
 		u.wake(f, rendezvous.CauseWithdrawn, row.Seq, w.Trace)
 	}
 	return withLoose(store.Withdrawn{Outcome: store.WithdrawWithdrawn, Seq: row.Seq}, loose), nil
+}
+
+// lostWait stands for a wait that is registered and has no row (EV-22): closing it closes its history, and lets go of an event that still names it.
+func (u *unit) lostWait(ctx context.Context, key backend.WaitKey, s standing) (*backend.Wait, error) {
+	w := &backend.Wait{Tenant: key.Tenant, RunID: key.RunID, Effect: key.Effect, Attempt: s.opened.Attempt}
+	claims, err := u.tx.ClaimedEvents(ctx, []backend.WaitKey{key})
+	if e := claims[key]; e != nil {
+		w.Held = &backend.HeldEvent{Number: e.Number, Source: e.Source, ID: e.ID}
+	}
+	return w, err
 }
 
 func (u *unit) waitAndStanding(ctx context.Context, key backend.WaitKey) (*backend.Wait, standing, error) {
