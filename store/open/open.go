@@ -1,0 +1,122 @@
+// Package open chooses the concrete store by its URL. It is the one place that knows them all: workers see the contract of package store alone.
+//
+//	memory:                              keeps nothing beyond the process
+//	postgres://user:password@host/db     PostgreSQL; postgresql:// is the same
+//
+// Every store is the same engine, store/engine, over another backend, so all of them keep the same promises.
+package open
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/engine"
+	"github.com/rendezvous-events/rendezvous/store/memory"
+	"github.com/rendezvous-events/rendezvous/store/postgres"
+)
+
+// Options are the settings of a store; the zero value is good.
+type Options struct {
+	Clock    clock.Clock // memory's now; elsewhere it only measures pauses, the store's now being the database's. Default clock.System
+	Shards   int         // N, fixed when a store is created; 0 is what it was created with, and rendezvous.DefaultShards for a new one
+	MaxEvent int         // an event's payload in bytes, at most rendezvous.MaxPayload, which is the default
+	Migrate  bool        // bring a durable store's schema to this build's version first; without it an older one is refused
+	// Postgres holds what only PostgreSQL has. URL, Clock, Shards and Migrate are taken from the call.
+	Postgres postgres.Config
+	// Wrap puts decorators around the backend, below the engine: telemetry, faults. It sees every transaction by the name of its verb.
+	Wrap func(backend.Backend) backend.Backend
+}
+
+// Kinds of stores.
+const (
+	kindMemory   = "memory"
+	kindPostgres = "postgres"
+)
+
+// Check judges a store's URL without opening anything. Its errors name the scheme at most: the rest may hold a password.
+func Check(url string) error {
+	_, err := kind(url)
+	return err
+}
+
+func kind(url string) (string, error) {
+	scheme, rest, found := strings.Cut(url, ":")
+	if !found {
+		return "", rendezvous.InvalidField("store", "is not a URL; give memory: or postgres://user@host/database")
+	}
+	switch strings.ToLower(scheme) {
+	case kindMemory:
+		if rest != "" {
+			return "", rendezvous.InvalidField("store", "memory: takes nothing behind the colon")
+		}
+		return kindMemory, nil
+	case kindPostgres, "postgresql":
+		if !strings.HasPrefix(rest, "//") {
+			return "", rendezvous.InvalidField("store", "a PostgreSQL URL begins postgres://")
+		}
+		return kindPostgres, nil
+	case "sqlite":
+		return "", rendezvous.InvalidField("store", "sqlite: is not supported by this build; it comes with a later one. Use memory: or postgres://")
+	}
+	return "", rendezvous.InvalidField("store", "%.32q is no store's scheme; give memory: or postgres://user@host/database", scheme)
+}
+
+// Open opens the store at url. Close frees it. A store that does not answer is unavailable: try again; everything else that is refused stays so until
+// the setting it names is changed.
+func Open(ctx context.Context, url string, o Options) (store.Store, error) {
+	if o.Clock == nil {
+		o.Clock = clock.System
+	}
+	b, err := openBackend(ctx, url, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Wrap != nil {
+		b = o.Wrap(b)
+	}
+	s, err := engine.New(b, engine.Options{Clock: o.Clock, MaxEvent: o.MaxEvent})
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return s, nil
+}
+
+func openBackend(ctx context.Context, url string, o Options) (backend.Backend, error) {
+	which, err := kind(url)
+	if err != nil {
+		return nil, err
+	}
+	if which == kindPostgres {
+		c := o.Postgres
+		c.URL, c.Clock, c.Shards, c.Migrate = url, o.Clock, o.Shards, o.Migrate
+		b, err := postgres.Open(ctx, c)
+		if err != nil {
+			return nil, err // not b: a nil pointer in an interface is not nil
+		}
+		return b, nil
+	}
+	if o.Shards < 0 {
+		return nil, rendezvous.InvalidField("shards", "%d is negative", o.Shards)
+	}
+	if o.Shards == 0 {
+		o.Shards = rendezvous.DefaultShards
+	}
+	return memory.Open(o.Clock, o.Shards), nil
+}
+
+// Migrate brings the schema of the durable store at url to this build's version. A schema that is there already is left alone; a newer one is refused.
+func Migrate(ctx context.Context, url string) error {
+	which, err := kind(url)
+	if err != nil {
+		return err
+	}
+	if which == kindMemory {
+		return rendezvous.InvalidField("store", "memory: keeps nothing, so there is nothing to migrate; give a durable store")
+	}
+	return postgres.Migrate(ctx, url)
+}
