@@ -48,7 +48,7 @@ func waitMovedOn(x *bench) {
 	w := x.flow(acme, "1")
 	first := x.opened(w, "wait", key("1"))
 	second, third := x.reread(first), x.reread(first)
-	first.LastError = "it moved"
+	first.OpenSince = first.OpenSince.Add(time.Second)
 	x.apply(&backend.Changes{Waits: []*backend.Wait{first}})
 	x.stale("write over a newer row", &backend.Changes{Waits: []*backend.Wait{second}}, w.Key())
 	x.stale("delete a newer row", &backend.Changes{GoneWaits: []*backend.Wait{third}}, w.Key())

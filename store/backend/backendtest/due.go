@@ -46,7 +46,7 @@ func dueParked(x *bench) {
 	x.parked(driven, "driven")
 	x.parked(ended, "ended")
 	x.lease(driven, time.Minute)
-	ended.Status = rendezvous.StatusCompleted
+	ended.Status, ended.ClosedAt = rendezvous.StatusCompleted, x.now()
 	x.apply(&backend.Changes{Workflows: []*backend.Workflow{ended}}, ended.Key())
 
 	now := x.now()
@@ -135,7 +135,7 @@ func dueWoken(x *bench) {
 	woken("first", at, nil)
 	woken("later", at.Add(time.Hour), nil)
 	paused := woken("paused", at, func(w *backend.Workflow) { w.Status = rendezvous.StatusPaused })
-	woken("ended", at, func(w *backend.Workflow) { w.Status = rendezvous.StatusFailed })
+	woken("ended", at, func(w *backend.Workflow) { w.Status, w.ClosedAt = rendezvous.StatusFailed, at })
 	woken("driven", at, func(w *backend.Workflow) {
 		w.LeaseOwner, w.LeaseEpoch, w.LeaseExpires, w.AcquireID = "pod", 1, at.Add(time.Minute), "a"
 	})

@@ -111,7 +111,7 @@ func listWorkflows(x *bench) {
 	x.advance(time.Second)
 	c := x.flow(acme, "c")
 	x.flow(globex, "a")
-	c.Status, c.Type, c.Queue = rendezvous.StatusCompleted, "refund", "slow"
+	c.Status, c.ClosedAt, c.Type, c.Queue = rendezvous.StatusCompleted, c.StartedAt, "refund", "slow"
 	x.apply(&backend.Changes{Workflows: []*backend.Workflow{c}}, c.Key())
 
 	list := func(f backend.WorkflowFilter, after backend.WorkflowPosition, limit int) []string {

@@ -21,18 +21,20 @@ var rowCases = []backendCase{
 func workflowRows(x *bench) {
 	bare := x.flow(acme, "1")
 	at := x.now()
-	w := x.flow(acme, "2")
+	w, leased := x.flow(acme, "2"), x.flow(acme, "3")
 	op := &rendezvous.Operator{Actor: "kim", Basis: rendezvous.BasisAuthenticated}
 	w.Status, w.Head, w.ClosedAt, w.UpdatedAt, w.Parent = rendezvous.StatusFailed, 9, at, at.Add(time.Microsecond), "w1"
 	w.FailureCode, w.FailureReason, w.FailedEffect, w.OpenEffects, w.OpenWaits = "refused", "no funds\nat all", "charge", 2, 3
-	w.LeaseOwner, w.LeaseEpoch, w.LeaseExpires, w.LeaseEnded, w.AcquireID, w.Reclaims = "pod", 7, at.Add(time.Hour), rendezvous.LeaseReclaimed, "a1", 4
+	w.LeaseEpoch, w.LeaseEnded = 9, rendezvous.LeaseRevoked // a closed workflow has no owner
+	leased.LeaseOwner, leased.LeaseEpoch, leased.LeaseExpires, leased.LeaseEnded = "pod", 7, at.Add(time.Hour), rendezvous.LeaseReclaimed
+	leased.AcquireID, leased.Reclaims = "a1", 4
 	w.Pause = &rendezvous.Request{Kind: rendezvous.RequestPause, Operator: op, Reason: "wait", At: at}
 	w.Cancel = &rendezvous.Request{Kind: rendezvous.RequestCancel, At: at}
 	w.PausedBy, w.PausedAt = op, at
-	x.apply(&backend.Changes{Workflows: []*backend.Workflow{w}}, w.Key())
+	x.apply(&backend.Changes{Workflows: []*backend.Workflow{w, leased}}, w.Key(), leased.Key())
 	x.view(func(r backend.Reader) {
-		rows := got(r.Workflows(ctx, []backend.WorkflowKey{bare.Key(), w.Key()}))(x)
-		eq(x, "workflows", rows, map[backend.WorkflowKey]*backend.Workflow{bare.Key(): bare, w.Key(): w})
+		rows := got(r.Workflows(ctx, []backend.WorkflowKey{bare.Key(), w.Key(), leased.Key()}))(x)
+		eq(x, "workflows", rows, map[backend.WorkflowKey]*backend.Workflow{bare.Key(): bare, w.Key(): w, leased.Key(): leased})
 	})
 	x.update(func(tx backend.Tx) {
 		rows := got(tx.LockWorkflows(ctx, []backend.WorkflowKey{w.Key(), bare.Key(), flowKey(globex, "w1")}))(x)
