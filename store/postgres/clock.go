@@ -7,30 +7,44 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Tests move the store's now by a table of one row that only [ShiftClock] makes, together with a rdv_now() that reads it. A store that has the table is
-// for tests: Open refuses it unless it is told that this is one, so that no production store ever runs on a shifted clock.
+// Tests move the store's now by a table of one row that only [ShiftClock] and [StopClock] make, together with a rdv_now() that reads it. A store that has the
+// table is for tests: Open refuses it unless it is told that this is one, so that no production store ever runs on a shifted clock.
 const (
-	shiftTable = `CREATE TABLE IF NOT EXISTS rdv_clock (one boolean PRIMARY KEY DEFAULT true CHECK (one), shift interval NOT NULL)`
-	shiftedNow = `CREATE OR REPLACE FUNCTION rdv_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT clock_timestamp() + coalesce((SELECT shift FROM rdv_clock), interval '0') $$`
-	shiftBy    = `INSERT INTO rdv_clock (shift) VALUES ($1 * interval '1 microsecond') ON CONFLICT (one) DO UPDATE SET shift = rdv_clock.shift + excluded.shift`
+	shiftTable = `CREATE TABLE IF NOT EXISTS rdv_clock (
+	one boolean PRIMARY KEY DEFAULT true CHECK (one),
+	stopped_at timestamptz, -- where the clock stands; NULL while it runs
+	shift interval NOT NULL DEFAULT '0'
+)`
+	shiftedNow = `CREATE OR REPLACE FUNCTION rdv_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+$$ SELECT coalesce(max(stopped_at), clock_timestamp()) + coalesce(max(shift), '0') FROM rdv_clock $$`
+	shiftRow  = `INSERT INTO rdv_clock DEFAULT VALUES ON CONFLICT DO NOTHING`
+	shiftBy   = `UPDATE rdv_clock SET shift = shift + $1 * interval '1 microsecond'`
+	stopClock = `UPDATE rdv_clock SET stopped_at = clock_timestamp() WHERE stopped_at IS NULL`
 )
 
 // ShiftClock is for tests: it moves the store's now at url by d, forward or back, for every connection at once. Shifts add up. A store once shifted opens
 // only with Config.TestClock.
 func ShiftClock(ctx context.Context, url string, d time.Duration) error {
+	return onTestClock(ctx, url, shiftBy, d.Microseconds())
+}
+
+// StopClock is for tests: from here on the store's now at url moves by [ShiftClock] alone. Stopping it again does nothing.
+func StopClock(ctx context.Context, url string) error { return onTestClock(ctx, url, stopClock) }
+
+func onTestClock(ctx context.Context, url, sql string, args ...any) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return translate(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // what was committed is committed
 	return translate(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// Two who shift at once must not both replace the function.
-		for _, sql := range [...]string{"SELECT pg_advisory_xact_lock(hashtextextended('rdv_clock', 0))", shiftTable, shiftedNow} {
+		// Two who shift at once must not both make the table.
+		for _, sql := range [...]string{"SELECT pg_advisory_xact_lock(hashtextextended('rdv_clock', 0))", shiftTable, shiftedNow, shiftRow} {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return err
 			}
 		}
-		_, err := tx.Exec(ctx, shiftBy, d.Microseconds())
+		_, err := tx.Exec(ctx, sql, args...)
 		return err
 	}))
 }

@@ -1,5 +1,5 @@
 -- A run's effects that nothing closed (G3), by the effect index alone.
-SELECT 1, h.tenant, h.workflow_id,
+SELECT 1::bigint AS place, h.tenant, h.workflow_id,
     h.seq, h.run_id, h.kind, h.v, h.effect, h.attempt, h.data, NULL::bytea, h.content_type, h.source, h.operator_actor, h.operator_basis,
     h.recorded_at, h.batch_id
 FROM history h
