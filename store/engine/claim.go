@@ -56,7 +56,7 @@ func (u *unit) claimFor(ctx context.Context, key backend.WaitKey, memory *matchM
 	case f.RunID != row.RunID || f.Status.Terminal(): // possible only after a restore
 		return store.Claim{Closed: rendezvous.ClosedEnded}, nil
 	case e == nil:
-		return store.Claim{}, u.unmoved(ctx, nil, []*backend.Wait{row})
+		return store.Claim{}, u.unmovedWait(ctx, row)
 	}
 	u.claim(w.Wait, e.Event)
 	return u.claimed(ctx, e.Event)

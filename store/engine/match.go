@@ -67,7 +67,7 @@ func (u *unit) matchWaiter(ctx context.Context, key backend.EventKey, memory *ma
 	case older != nil:
 		return store.Match{Outcome: store.MatchOlder, Older: rendezvous.EventID{Source: older.Source, ID: older.ID}}, nil
 	case len(m.plan.pairs) == 0:
-		return store.Match{Outcome: store.MatchNoWaiter}, u.unmoved(ctx, []*backend.Event{row}, nil)
+		return store.Match{Outcome: store.MatchNoWaiter}, u.unmoved(ctx, row)
 	}
 	w := m.plan.pairs[0].w.Wait
 	if f := u.flows[flowKey(w)]; f.Corrupt != nil {
@@ -78,39 +78,26 @@ func (u *unit) matchWaiter(ctx context.Context, key backend.EventKey, memory *ma
 	return store.Match{Outcome: store.MatchMatched, Wait: &matched}, nil
 }
 
-// unmoved judges an answer that found no partner: it is stale if a row it speaks of moved on since it was read. Rows are read one after the other, so
-// the other side of a pair made meanwhile may be missed, and that would be said of an event that has its answer (R6, EV-58).
-func (u *unit) unmoved(ctx context.Context, events []*backend.Event, waits []*backend.Wait) error {
-	if len(events) > 0 {
-		numbers := make([]int64, len(events))
-		for i, e := range events {
-			numbers[i] = e.Number
-		}
-		now, err := u.tx.EventsByNumber(ctx, numbers, false)
-		if err != nil {
-			return err
-		}
-		for _, e := range events {
-			if n := now[e.Number]; n == nil || n.Version != e.Version {
-				return backend.ErrStale
-			}
-		}
-	}
-	if len(waits) == 0 {
-		return nil
-	}
-	keys := make([]backend.WaitKey, len(waits))
-	for i, w := range waits {
-		keys[i] = w.Key()
-	}
-	now, err := u.tx.Waits(ctx, keys)
+// unmoved judges an answer that found no partner: it is stale if the row it speaks of moved on since it was read, for the reason recheck gives.
+func (u *unit) unmoved(ctx context.Context, e *backend.Event) error {
+	now, err := u.tx.EventsByNumber(ctx, []int64{e.Number}, false)
 	if err != nil {
 		return err
 	}
-	for _, w := range waits {
-		if n := now[w.Key()]; n == nil || n.Version != w.Version {
-			return backend.ErrStale
-		}
+	if n := now[e.Number]; n == nil || n.Version != e.Version {
+		return backend.ErrStale
+	}
+	return nil
+}
+
+// unmovedWait is unmoved for a wait.
+func (u *unit) unmovedWait(ctx context.Context, w *backend.Wait) error {
+	now, err := u.tx.Waits(ctx, []backend.WaitKey{w.Key()})
+	if err != nil {
+		return err
+	}
+	if n := now[w.Key()]; n == nil || n.Version != w.Version {
+		return backend.ErrStale
 	}
 	return nil
 }

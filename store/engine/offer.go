@@ -139,22 +139,6 @@ func (o *offering) plan(p *plan) {
 	}
 }
 
-// recheck judges the items that found no partner.
-func (o *offering) recheck(ctx context.Context) error {
-	var events []*backend.Event
-	var waits []*backend.Wait
-	for _, i := range o.order {
-		switch l := &o.looks[i]; {
-		case l.fate != fateAlone:
-		case l.item.Event != nil:
-			events = append(events, l.e.Event)
-		case !l.w.passed:
-			waits = append(waits, l.w.Wait)
-		}
-	}
-	return o.unmoved(ctx, events, waits)
-}
-
 // claimFlows are the workflows of the claims that stood before.
 func (o *offering) claimFlows() []backend.WorkflowKey {
 	keys := make([]backend.WorkflowKey, len(o.claims))

@@ -208,6 +208,90 @@ func (o *offering) readConsumed(ctx context.Context) error {
 	return err
 }
 
+// recheck looks again at the items that found no partner. Rows are read one after the other, so the other side of a pair that somebody makes meanwhile
+// may be missed, and an event that has its answer would be said to have none (R6, EV-58). What ended meanwhile is told as it ended; what moved on in
+// another way is looked at anew.
+func (o *offering) recheck(ctx context.Context) error {
+	var numbers []int64
+	var keys []backend.WaitKey
+	for _, i := range o.order {
+		switch l := &o.looks[i]; {
+		case l.fate != fateAlone:
+		case l.item.Event != nil:
+			numbers = append(numbers, l.e.Number)
+		case !l.w.passed:
+			keys = append(keys, l.w.Key())
+		}
+	}
+	if err := o.recheckEvents(ctx, numbers); err != nil {
+		return err
+	}
+	return o.recheckWaits(ctx, keys)
+}
+
+func (o *offering) recheckEvents(ctx context.Context, numbers []int64) error {
+	if len(numbers) == 0 {
+		return nil
+	}
+	rows, err := o.tx.EventsByNumber(ctx, numbers, false)
+	if err != nil {
+		return err
+	}
+	moved := false
+	for _, i := range o.order {
+		l := &o.looks[i]
+		if l.fate != fateAlone || l.item.Event == nil {
+			continue
+		}
+		row := rows[l.e.Number]
+		switch {
+		case row != nil && row.Version == l.e.Version:
+		case row != nil && (row.State == rendezvous.EventConsumed || row.State == rendezvous.EventDead):
+			l.e, moved = &eventNode{Event: row}, true
+		default:
+			return backend.ErrStale
+		}
+	}
+	if moved {
+		return o.readConsumed(ctx)
+	}
+	return nil
+}
+
+func (o *offering) recheckWaits(ctx context.Context, keys []backend.WaitKey) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	rows, err := o.tx.Waits(ctx, keys)
+	if err != nil {
+		return err
+	}
+	gone := false
+	for _, i := range o.order {
+		l := &o.looks[i]
+		if l.fate != fateAlone || l.item.Wait == nil || l.w.passed {
+			continue
+		}
+		row := rows[l.w.Key()]
+		switch {
+		case row == nil:
+			l.w, gone = nil, true
+		case row.Version != l.w.Version:
+			return backend.ErrStale
+		}
+	}
+	if !gone {
+		return nil
+	}
+	keys = keys[:0]
+	for i := range o.looks {
+		if l := &o.looks[i]; l.err == nil && l.item.Wait != nil && l.w == nil {
+			keys = append(keys, waitKeyOf(l.item))
+		}
+	}
+	return o.readGone(ctx, keys)
+}
+
 // sort puts the items to be offered in their order. Items that cannot be are not in it.
 func (o *offering) sort() {
 	var waits []int

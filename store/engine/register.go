@@ -64,6 +64,12 @@ func (e *Engine) registerItems(ctx context.Context, verb string, items []store.R
 	}
 	notices.Append(e.secondLook(ctx, at, regs))
 	for _, r := range regs {
+		if r.first != nil {
+			r.out, r.closing = r.first.out, r.first.closing
+			r.out.Also = nil
+		}
+	}
+	for _, r := range regs {
 		if r.err == nil {
 			r.out.Notices = notices
 			break

@@ -24,7 +24,7 @@ type registration struct {
 	look    bool               // it took nothing: it wants the second look
 	closing rendezvous.Closing // how the wait ended, if it did
 
-	first *registration      // the one of this batch that it repeats
+	first *registration      // the one of this batch that it repeats: it is told what that one is told
 	stand standing           // in the history, before this unit
 	node  *waitNode          // an open wait that claims
 	event *backend.Event     // what answers it
@@ -59,11 +59,6 @@ func (u *unit) register(ctx context.Context, regs []*registration) error {
 	for _, r := range regs {
 		if r.err == nil && r.first == nil {
 			u.settleRegistration(r)
-		}
-	}
-	for _, r := range regs {
-		if r.first != nil { // it sees what the first did
-			r.out, r.row, r.closing = r.first.out, r.first.row, r.first.closing
 		}
 	}
 	return nil

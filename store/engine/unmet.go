@@ -21,7 +21,7 @@ const (
 // TakeUnmet implements [store.Repairer].
 func (e *Engine) TakeUnmet(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (store.Taken[store.UnmetPair], string, error) {
 	none := store.Taken[store.UnmetPair]{}
-	limit, err := rendezvous.PageLimit(limit, rendezvous.MaxBatchItems, rendezvous.MaxList)
+	limit, err := rendezvous.PageLimit(limit, rendezvous.MaxBatchItems, rendezvous.MaxBatchItems)
 	if err != nil {
 		return none, "", err
 	}
