@@ -9,6 +9,7 @@ import (
 )
 
 type settings struct {
+	Migrate bool `help:"Bring the store's schema up to this build first; otherwise an older one is refused."`
 	node.Common
 	node.Sweep
 }
@@ -16,6 +17,6 @@ type settings struct {
 func main() {
 	var s settings
 	worker.Main(&s, "delivery-worker", "Make events meet the runs that wait for them.", func(ctx context.Context, version string) error {
-		return node.Run(ctx, node.Config{Common: s.Common, Name: "delivery-worker", Version: version, Delivery: &s.Sweep}, nil)
+		return node.Run(ctx, node.Config{Common: s.Common, Name: "delivery-worker", Version: version, Migrate: s.Migrate, Delivery: &s.Sweep}, nil)
 	})
 }

@@ -32,7 +32,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 }
 
 func (c *upCmd) config() (node.Config, error) {
-	cfg := node.Config{Common: c.Common, Name: "up", Version: worker.Version(), Ingest: &c.Door, Delivery: &c.Sweep}
+	cfg := node.Config{Common: c.Common, Name: "up", Version: worker.Version(), Migrate: true, Ingest: &c.Door, Delivery: &c.Sweep}
 	if cfg.Store == "" {
 		cfg.Store = "memory:"
 	}

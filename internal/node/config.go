@@ -60,6 +60,7 @@ type Config struct {
 	Common
 	Name     string // of the process, such as ingest
 	Version  string
+	Migrate  bool   // bring the store's schema up to this build first
 	Ingest   *Door  // the role ingest, when not nil
 	Delivery *Sweep // the role delivery, when not nil
 	// Embedded runs a NATS server in the process instead of connecting to NATS.URL: its folder, and a listener or "".

@@ -44,6 +44,12 @@ func Check(url string) error {
 	return err
 }
 
+// Kind names the kind of store at url: memory or postgres; "" for a URL that [Check] refuses.
+func Kind(url string) string {
+	which, _ := kind(url)
+	return which
+}
+
 func kind(url string) (string, error) {
 	scheme, rest, found := strings.Cut(url, ":")
 	if !found {

@@ -1,0 +1,120 @@
+// Command bench measures the whole pipeline on this machine: request door → Postgres → match → answered, waits first and events first, and the time
+// from an event's arrival to its resume notice at a steady rate. It starts a PostgreSQL of its own (default fsync) and an embedded NATS.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous/internal/node"
+	"github.com/rendezvous-events/rendezvous/internal/pgtest"
+)
+
+// options are the bench's settings.
+type options struct {
+	events  int
+	callers int
+	rate    int
+	seconds int
+	store   string
+	verbose bool
+}
+
+func main() {
+	o := options{}
+	short := flag.Bool("short", false, "a tenth of the events")
+	flag.IntVar(&o.events, "events", 100_000, "events of 256 bytes, one run and one wait each")
+	flag.IntVar(&o.callers, "callers", 32, "concurrent callers of RegisterWait, events first")
+	flag.IntVar(&o.rate, "rate", 1000, "events a second of the latency scenario")
+	flag.IntVar(&o.seconds, "seconds", 20, "length of the latency scenario")
+	flag.StringVar(&o.store, "store", "", "a store URL instead of a PostgreSQL of its own (its tables are used as they are)")
+	flag.BoolVar(&o.verbose, "v", false, "log what the plane logs")
+	flag.Parse()
+	if *short {
+		o.events, o.seconds = o.events/10, o.seconds/4
+	}
+	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer done()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	if o.store == "" {
+		cluster, err := pgtest.Start(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = cluster.Stop() }()
+		if err := cluster.CreateDatabase(ctx, "bench"); err != nil {
+			return err
+		}
+		o.store = cluster.URL("bench")
+	}
+	dir, err := os.MkdirTemp("", "rendezvous-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	sync, err := fsyncLatency(dir)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s, %d cores, fsync of 8 KiB p50 %s p99 %s\n", runtime.Version(), runtime.NumCPU(), sync.at(50), sync.at(99))
+	b, err := start(ctx, o, dir)
+	if err != nil {
+		return err
+	}
+	defer b.stop()
+	for _, scenario := range []struct {
+		name string
+		run  func(ctx context.Context, b *bench) error
+	}{{"waits first", waitsFirst}, {"events first", eventsFirst}, {"latency", latency}} {
+		fmt.Printf("%s\n", scenario.name)
+		if err := scenario.run(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", scenario.name, err)
+		}
+		fmt.Printf("  resident memory of the process %d MiB\n", residentMiB())
+	}
+	return nil
+}
+
+// config is a plane in one process, quiet and off the network but for a free port of the API.
+func config(o options, dir string) node.Config {
+	cfg := node.Config{
+		Common: node.Common{
+			Store: o.store, NATS: node.NATS{Prefix: "rdv", Replicas: 1, AckWait: 30 * time.Second}, Drain: 20 * time.Second, Shards: 64, Limit: 1 << 20, Log: "warn",
+		},
+		Name: "bench", Version: "0.0.0", Migrate: true, Ingest: &node.Door{HTTP: "127.0.0.1:0"}, Delivery: &node.Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20},
+		EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	if o.verbose {
+		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	return cfg
+}
+
+// residentMiB is this process's resident memory, 0 where the machine does not say.
+func residentMiB() int {
+	raw, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(raw))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.Atoi(fields[1])
+	return pages * os.Getpagesize() >> 20
+}

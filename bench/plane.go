@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/internal/node"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/open"
+)
+
+// bench is a plane under load.
+type bench struct {
+	o     options
+	node  *node.Node
+	store store.Store // a second handle, to prepare and to count
+	http  *http.Client
+	nats  *nats.Conn
+}
+
+func start(ctx context.Context, o options, dir string) (*bench, error) {
+	n, err := node.Start(ctx, config(o, dir))
+	if err != nil {
+		return nil, err
+	}
+	s, err := open.Open(ctx, o.store, open.Options{Clock: clock.System, Shards: 64})
+	if err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(n.NATSURL)
+	if err != nil {
+		return nil, err
+	}
+	return &bench{o: o, node: n, store: s, nats: nc, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}, nil
+}
+
+func (b *bench) stop() {
+	b.nats.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	_ = b.node.Stop(ctx)
+	_ = b.store.Close()
+}
+
+// call posts one verb.
+func (b *bench) call(ctx context.Context, tenant, verb string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+b.node.HTTP+"/v1/"+tenant+"/"+verb, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := b.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	reply, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", verb, resp.Status, reply)
+	}
+	return reply, err
+}
+
+// payload fills an event of about 256 bytes.
+const payload = `{"amount":1200,"currency":"EUR","note":"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789` +
+	`012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456"}`
+
+func event(scenario string, i int) json.RawMessage {
+	return fmt.Appendf(nil, `{"specversion":"1.0","id":"%s-%d","source":"urn:bench","type":"payment.received","rdvkeys":"order=%s-%d","datacontenttype":"application/json","data":%s}`,
+		scenario, i, scenario, i, payload)
+}
+
+// each runs fn for 0..n-1 from so many callers and answers the first error.
+func each(ctx context.Context, callers, n int, fn func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := fn(ctx, i); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// putAll sends n events by the request door, a hundred a request from so many callers.
+func (b *bench) putAll(ctx context.Context, scenario string, callers, n int) error {
+	const batch = 100
+	return each(ctx, callers, (n+batch-1)/batch, func(ctx context.Context, i int) error {
+		var body bytes.Buffer
+		body.WriteString(`{"events":[`)
+		for k := i * batch; k < min(n, (i+1)*batch); k++ {
+			if k > i*batch {
+				body.WriteByte(',')
+			}
+			body.Write(event(scenario, k))
+		}
+		body.WriteString(`]}`)
+		_, err := b.call(ctx, "bench", "events.put", body.Bytes())
+		return err
+	})
+}
+
+// started starts n runs of a scenario, by the store's verb.
+func (b *bench) started(ctx context.Context, scenario string, n int) error {
+	t, err := b.store.Tenant("bench")
+	if err != nil {
+		return err
+	}
+	return each(ctx, 32, n, func(ctx context.Context, i int) error {
+		_, err := t.StartRun(ctx, store.Start{WorkflowID: fmt.Sprintf("%s-%d", scenario, i), RunID: fmt.Sprintf("%s-run-%d", scenario, i), Type: "order", Queue: "bench"}, time.Time{})
+		return err
+	})
+}
+
+// settled waits until no wait is open.
+func (b *bench) settled(ctx context.Context) error {
+	for {
+		d, err := b.store.Depths(ctx)
+		if err != nil {
+			return err
+		}
+		if d.OpenWaits == 0 && d.ParkedWaits == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d waits open, %d parked: %w", d.OpenWaits, d.ParkedWaits, context.Cause(ctx))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// patience bounds a scenario.
+const patience = 5 * time.Minute
+
+// waitsFirst registers every wait, then sends the events and counts until all are answered.
+func waitsFirst(ctx context.Context, b *bench) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	n := b.o.events
+	if err := b.started(ctx, "wf", n); err != nil {
+		return err
+	}
+	const batch = 500
+	start := time.Now()
+	if err := each(ctx, 2, (n+batch-1)/batch, func(ctx context.Context, i int) error {
+		items := make([]store.RegisterItem, 0, batch)
+		for k := i * batch; k < min(n, (i+1)*batch); k++ {
+			items = append(items, store.RegisterItem{Tenant: "bench", Registration: store.Registration{Wait: rendezvous.Wait{
+				WaitID: rendezvous.WaitID{RunID: fmt.Sprintf("wf-run-%d", k), Effect: "pay"}, Type: "payment.received",
+				Keys: []rendezvous.Key{{Namespace: "order", Value: fmt.Sprintf("wf-%d", k)}},
+			}}})
+		}
+		got, err := b.store.RegisterBatch(ctx, items, time.Time{})
+		for _, g := range got {
+			if g.Err != nil {
+				return g.Err
+			}
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	report("waits registered, in batches of 500", n, time.Since(start))
+	start = time.Now()
+	if err := b.putAll(ctx, "wf", 16, n); err != nil {
+		return err
+	}
+	report("events accepted by the request door", n, time.Since(start))
+	if err := b.settled(ctx); err != nil {
+		return err
+	}
+	report("whole pipeline, first put to last answer", n, time.Since(start))
+	return nil
+}
+
+// eventsFirst buffers every event, then registers the waits one by one from concurrent callers: each is answered in its call.
+func eventsFirst(ctx context.Context, b *bench) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	n := b.o.events
+	if err := b.started(ctx, "ef", n); err != nil {
+		return err
+	}
+	if err := b.putAll(ctx, "ef", 16, n); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := each(ctx, b.o.callers, n, func(ctx context.Context, i int) error {
+		body := fmt.Appendf(nil, `{"run_id":"ef-run-%d","effect":"pay","type":"payment.received","keys":[{"namespace":"order","value":"ef-%d"}]}`, i, i)
+		reply, err := b.call(ctx, "bench", "waits.register", body)
+		if err != nil {
+			return err
+		}
+		var r struct {
+			Answered json.RawMessage `json:"answered"`
+		}
+		if err := json.Unmarshal(reply, &r); err != nil || r.Answered == nil {
+			return fmt.Errorf("wait %d was not answered: %s", i, reply)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	report(fmt.Sprintf("waits registered and answered from %d callers", b.o.callers), n, time.Since(start))
+	return nil
+}
+
+// latency sends events at a steady rate and measures from the request to the resume notice.
+func latency(ctx context.Context, b *bench) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	n := b.o.rate * b.o.seconds
+	if err := b.started(ctx, "la", n); err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	sent := make(map[string]time.Time, n)
+	var took samples
+	all := make(chan struct{})
+	sub, err := b.nats.Subscribe("rdv.bench.resume.bench", func(m *nats.Msg) {
+		var r struct {
+			RunID string `json:"run_id"`
+			Cause string `json:"cause"`
+		}
+		if json.Unmarshal(m.Data, &r) != nil || r.Cause != string(rendezvous.CauseAnswered) {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if at, ok := sent[r.RunID]; ok {
+			took = append(took, time.Since(at))
+			delete(sent, r.RunID)
+			if len(took) == n {
+				close(all)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := each(ctx, 16, n, func(ctx context.Context, i int) error {
+		body := fmt.Appendf(nil, `{"run_id":"la-run-%d","effect":"pay","type":"payment.received","keys":[{"namespace":"order","value":"la-%d"}]}`, i, i)
+		_, err := b.call(ctx, "bench", "waits.register", body)
+		return err
+	}); err != nil {
+		return err
+	}
+	start := time.Now()
+	err = each(ctx, 64, n, func(ctx context.Context, i int) error {
+		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(b.o.rate))))
+		mu.Lock()
+		sent[fmt.Sprintf("la-run-%d", i)] = time.Now()
+		mu.Unlock()
+		_, err := b.call(ctx, "bench", "events.put", fmt.Appendf(nil, `{"events":[%s]}`, event("la", i)))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-all:
+	case <-ctx.Done():
+		mu.Lock()
+		defer mu.Unlock()
+		return fmt.Errorf("%d of %d resume notices came", len(took), n)
+	}
+	fmt.Printf("  arrival → resume notice at %d/s over %s: p50 %s  p99 %s\n", b.o.rate, time.Since(start).Round(time.Second), took.at(50), took.at(99))
+	return nil
+}
+
+func report(what string, n int, took time.Duration) {
+	fmt.Printf("  %-52s %7d in %6.2fs  %8.0f/s\n", what, n, took.Seconds(), float64(n)/took.Seconds())
+}

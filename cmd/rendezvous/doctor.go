@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/store/open"
+	"github.com/rendezvous-events/rendezvous/wire"
+)
+
+// doctorCmd looks at what a plane stands on: what it is told of, it checks.
+type doctorCmd struct {
+	remote
+	Store  string `help:"Check this store too: memory: or postgres://…" placeholder:"URL"`
+	NATS   string `name:"nats" help:"Check this NATS server too." placeholder:"URL"`
+	Prefix string `name:"nats-prefix" help:"Prefix of the plane's subjects." default:"rdv"`
+}
+
+// finding is one line of the doctor's.
+type finding struct {
+	What   string `json:"what"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+func (c *doctorCmd) Run(ctx context.Context) error {
+	found := []finding{c.api(ctx)}
+	if c.Store != "" {
+		found = append(found, c.checkStore(ctx))
+	}
+	if c.NATS != "" {
+		found = append(found, c.checkNATS(ctx))
+	}
+	bad := 0
+	t := table{heads: []string{"CHECK", "", "DETAIL"}}
+	for _, f := range found {
+		word := "ok"
+		if !f.OK {
+			word = "BAD"
+			bad++
+		}
+		t.add(f.What, word, f.Detail)
+	}
+	if err := show(&c.remote, found, found, t.print); err != nil {
+		return err
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d checks failed", bad, len(found))
+	}
+	return nil
+}
+
+func failed(what string, err error) finding {
+	return finding{What: what, Detail: rendezvous.AsError(err).Error()}
+}
+
+func (c *doctorCmd) api(ctx context.Context) finding {
+	const what = "API"
+	rdv, err := c.client()
+	if err != nil {
+		return failed(what, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var i wire.Info
+	if err := rdv.Call(ctx, "system.info", struct{}{}, &i); err != nil {
+		return failed(what, err)
+	}
+	var check wire.Check
+	if err := rdv.Call(ctx, "system.check", struct{}{}, &check); err != nil {
+		return failed(what, err)
+	}
+	detail := fmt.Sprintf("version %s on a %s store, %s", i.Version, i.Store, check.Verdict)
+	for _, r := range check.Reasons {
+		detail += "; " + r
+	}
+	if skew := time.Since(i.Now.Time).Abs(); skew > 5*time.Second {
+		detail += fmt.Sprintf("; the store's clock is %s off this machine's", skew.Round(time.Second))
+	}
+	return finding{What: what, OK: check.Verdict == "ok", Detail: detail}
+}
+
+func (c *doctorCmd) checkStore(ctx context.Context) finding {
+	const what = "store"
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s, err := open.Open(ctx, c.Store, open.Options{Clock: clock.System})
+	if err != nil {
+		return failed(what, err)
+	}
+	defer s.Close()
+	start := time.Now()
+	if err := s.Ping(ctx); err != nil {
+		return failed(what, err)
+	}
+	return finding{What: what, OK: true, Detail: fmt.Sprintf("%s answers in %s, its schema is this build's", open.Kind(c.Store), time.Since(start).Round(time.Microsecond))}
+}
+
+func (c *doctorCmd) checkNATS(ctx context.Context) finding {
+	const what = "NATS"
+	cfg := messaging.DefaultConfig()
+	cfg.URL, cfg.Prefix, cfg.Name = c.NATS, c.Prefix, "rendezvous doctor"
+	conn, err := messaging.Connect(cfg, messaging.Deps{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: clock.System})
+	if err != nil {
+		return failed(what, err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	names := conn.Names()
+	var missing []string
+	for _, stream := range [...]string{names.Inbox(), names.Match(), names.Resume(), names.Rejected(), names.Advisory()} {
+		if _, err := conn.JetStream().Stream(ctx, stream); err != nil {
+			missing = append(missing, stream)
+		}
+	}
+	if len(missing) > 0 {
+		return finding{What: what, Detail: fmt.Sprintf("streams not found: %v; workers make them when they start", missing)}
+	}
+	return finding{What: what, OK: true, Detail: fmt.Sprintf("server %s, all streams are there", conn.PublishConn().ConnectedServerVersion())}
+}
