@@ -105,7 +105,7 @@ func (c *Conn) open() (err error) {
 		jetstream.WithPublishAsyncTimeout(c.cfg.PublishTimeout), jetstream.WithDefaultTimeout(apiTimeout)); err != nil {
 		return err
 	}
-	c.prov = &provisioner{js: c.js, cfg: c.cfg, names: c.names, log: c.deps.Log, maxPayload: c.pub.MaxPayload}
+	c.prov = &provisioner{js: c.js, cfg: c.cfg, names: c.names, log: c.deps.Log, maxPayload: c.pub.MaxPayload, settle: newSettler(c.deps)}
 	return c.checkPayload(c.pub)
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -134,6 +135,16 @@ func (e *Embedded) Health() error {
 		return rendezvous.Errorf(rendezvous.CodeUnavailable, "the embedded NATS server is not well: %s", h.Error)
 	}
 	return nil
+}
+
+// Deleting reports whether files of a stream, or of a consumer of it, are still there: asked when JetStream no longer knows it.
+func (e *Embedded) Deleting(stream, consumer string) bool {
+	dir := filepath.Join(e.cfg.StoreDir, "jetstream", "$G", "streams", stream)
+	if consumer != "" {
+		dir = filepath.Join(dir, "obs", consumer)
+	}
+	_, err := os.Stat(dir)
+	return err == nil
 }
 
 // Shutdown stops the server and returns when it is down, or when ctx is done. Drain consumers and connections first ([Conn.Drain]): the

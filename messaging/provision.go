@@ -36,19 +36,21 @@ type provisioner struct {
 	names      Names
 	log        *slog.Logger
 	maxPayload func() int64
+	settle     *settler
 }
 
 func (p *provisioner) run(ctx context.Context) error {
 	if p.maxPayload() == 0 {
 		return rendezvous.Errorf(rendezvous.CodeUnavailable, "no NATS server answered yet; it is tried again")
 	}
+	p.settle.pass()
 	for _, s := range p.streams() {
 		if err := p.ensureStream(ctx, s); err != nil {
 			return err
 		}
 	}
 	for _, d := range p.durables() {
-		if err := ensureConsumer(ctx, p.js, p.log, d.stream, d.config); err != nil {
+		if err := ensureConsumer(ctx, p.js, p.log, p.settle, d.stream, d.config); err != nil {
 			return err
 		}
 	}
@@ -139,9 +141,13 @@ func durableConfig(name, filter string, ackWait time.Duration, inFlight int) jet
 func (p *provisioner) ensureStream(ctx context.Context, want jetstream.StreamConfig) error {
 	have, err := p.js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err := p.settle.wait(ctx, want.Name, ""); err != nil {
+			return err
+		}
 		_, err = p.js.CreateStream(ctx, want)
 		if err == nil {
 			p.log.Info("stream created", "stream", want.Name)
+			p.settle.found(want.Name, "")
 			return nil
 		}
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
@@ -151,6 +157,7 @@ func (p *provisioner) ensureStream(ctx context.Context, want jetstream.StreamCon
 	if err != nil {
 		return provisionError("stream", want.Name, err)
 	}
+	p.settle.found(want.Name, "")
 	if got := have.CachedInfo().Config.Subjects; !sameSet(got, want.Subjects) {
 		p.log.Warn("stream has other subjects than this version would give it; left as it is", "stream", want.Name, "subjects", got)
 	}
@@ -158,12 +165,16 @@ func (p *provisioner) ensureStream(ctx context.Context, want jetstream.StreamCon
 }
 
 // ensureConsumer creates a durable that is missing.
-func ensureConsumer(ctx context.Context, js jetstream.JetStream, log *slog.Logger, stream string, want jetstream.ConsumerConfig) error {
+func ensureConsumer(ctx context.Context, js jetstream.JetStream, log *slog.Logger, settle *settler, stream string, want jetstream.ConsumerConfig) error {
 	have, err := js.Consumer(ctx, stream, want.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if err := settle.wait(ctx, stream, want.Durable); err != nil {
+			return err
+		}
 		_, err = js.CreateConsumer(ctx, stream, want)
 		if err == nil {
 			log.Info("consumer created", "stream", stream, "consumer", want.Durable)
+			settle.found(stream, want.Durable)
 			return nil
 		}
 		if errors.Is(err, jetstream.ErrConsumerExists) {
@@ -173,6 +184,7 @@ func ensureConsumer(ctx context.Context, js jetstream.JetStream, log *slog.Logge
 	if err != nil {
 		return provisionError("consumer", stream+"/"+want.Durable, err)
 	}
+	settle.found(stream, want.Durable)
 	if got := have.CachedInfo().Config.FilterSubject; got != want.FilterSubject {
 		log.Warn("consumer has another filter than this version would give it; left as it is", "consumer", want.Durable, "filter", got)
 	}

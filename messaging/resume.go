@@ -58,14 +58,15 @@ func ConsumeResume(nc *nats.Conn, q ResumeQueue, deps Deps, opts ConsumeOptions,
 	if err != nil {
 		return nil, rendezvous.InvalidField("nats.domain", "cannot be used").Because(err)
 	}
-	names := NamesOf(q.Prefix)
+	names, settle := NamesOf(q.Prefix), newSettler(deps)
 	want := durableConfig(q.Durable, names.ResumeSubject(q.Tenant, q.Queue), q.AckWait, q.InFlight)
 	src := source{
 		nc: nc, api: apiPrefix(q.Domain), stream: names.Resume(), durables: []string{q.Durable}, deps: deps,
 		ensure: func(ctx context.Context) error {
 			ctx, cancel := whileConnected(ctx, nc)
 			defer cancel()
-			return ensureConsumer(ctx, js, deps.Log, names.Resume(), want)
+			settle.pass()
+			return ensureConsumer(ctx, js, deps.Log, settle, names.Resume(), want)
 		},
 	}
 	return start(src, opts, typed(deps, names.Resume(), decodeResume(q.Tenant, q.Queue), h))

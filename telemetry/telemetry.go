@@ -59,7 +59,7 @@ func Start(ctx context.Context, service, version string) (*Telemetry, error) {
 func (t *Telemetry) startMetrics(res *resource.Resource) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	exporter, err := otelprom.New(otelprom.WithRegisterer(registry))
+	exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
 	if err != nil {
 		return err
 	}
