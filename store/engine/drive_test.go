@@ -23,6 +23,7 @@ type world struct {
 	ctx    context.Context
 	clock  *clock.Manual
 	faults *fault.Backend
+	memory *memory.Backend
 	s      store.Store
 	t      store.Tenant
 }
@@ -30,7 +31,8 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	c := clock.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	faults := fault.Wrap(memory.Open(c, 8))
+	stored := memory.Open(c, 8)
+	faults := fault.Wrap(stored)
 	s, err := engine.New(faults, engine.Options{Clock: clock.System})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{T: t, ctx: context.Background(), clock: c, faults: faults, s: s, t: tenant}
+	return &world{T: t, ctx: context.Background(), clock: c, faults: faults, memory: stored, s: s, t: tenant}
 }
 
 func (w *world) must(err error) {

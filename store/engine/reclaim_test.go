@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,5 +109,50 @@ func TestManyReclaimsWithMuchMailTakeSeveralTransactions(t *testing.T) {
 	l := w.acquire("r000", "b") // what was over the bound stays parked: the next driver is told
 	if l.Mail.Mail != 1 {
 		t.Errorf("mail %d after the reclaim, want the one answer over the bound", l.Mail.Mail)
+	}
+}
+
+// TestAnUnreadableLeaseIsCorruptForThatRunAlone walks RN-39 through every list and verb that meets the row, in pages of one.
+func TestAnUnreadableLeaseIsCorruptForThatRunAlone(t *testing.T) {
+	w := newWorld(t)
+	items := w.abandon(3, 1)
+	w.must(w.memory.Damage().Lease("default", "wf-r001"))
+
+	var listed []string
+	for cursor := ""; ; {
+		page, next, err := w.s.AbandonedRuns(w.ctx, 1, cursor)
+		w.must(err)
+		for _, a := range page {
+			listed = append(listed, fmt.Sprint(a.WorkflowID, " ", errors.Is(a.Corrupt, rendezvous.ErrCorrupt)))
+		}
+		if cursor = next; next == "" {
+			break
+		}
+	}
+	for cursor := ""; ; {
+		page, err := w.t.QueryWorkflows(w.ctx, store.WorkflowFilter{}, 1, cursor)
+		w.must(err)
+		for _, row := range page.Workflows {
+			listed = append(listed, fmt.Sprint(row.WorkflowID, " ", errors.Is(row.Corrupt, rendezvous.ErrCorrupt)))
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	once := "wf-r000 false wf-r001 true wf-r002 false"
+	if got := strings.Join(listed, " "); got != once+" "+once {
+		t.Fatalf("the two lists showed %s", got)
+	}
+
+	got, err := w.s.ReclaimRun(w.ctx, items)
+	w.must(err)
+	w.want("reclaiming the damaged run", got[1].Err, rendezvous.ErrCorrupt)
+	if got[0].Outcome != store.ReclaimReclaimed || got[2].Outcome != store.ReclaimReclaimed {
+		t.Fatalf("its neighbours came to %+v and %+v, want reclaimed", got[0], got[2])
+	}
+	_, err = w.t.AcquireLease(w.ctx, "r001", "pod/2", 0, "b")
+	w.want("acquiring the damaged run", err, rendezvous.ErrCorrupt)
+	if records, err := w.t.ReadHistory(w.ctx, "wf-r001"); err != nil || len(records) != 2 {
+		t.Fatalf("its history: %d records, %v; want both, they are sound", len(records), err)
 	}
 }
