@@ -4,12 +4,15 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel"
+
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/fault"
 	"github.com/rendezvous-events/rendezvous/store/memory"
 	"github.com/rendezvous-events/rendezvous/store/storetest"
+	"github.com/rendezvous-events/rendezvous/store/traced"
 )
 
 // began is when the clocks of the tests begin: a whole microsecond that is no whole millisecond.
@@ -30,8 +33,9 @@ func TestBattery(t *testing.T) {
 
 // TestBatteryDecorated proves that what production puts around a backend changes nothing.
 func TestBatteryDecorated(t *testing.T) {
-	idle := func(b backend.Backend) backend.Backend { return fault.Wrap(b) }
-	storetest.Run(t, func(t *testing.T) *storetest.Harness {
-		return open(t, storetest.Options{Layers: []func(backend.Backend) backend.Backend{idle}})
-	})
+	layers := []func(backend.Backend) backend.Backend{
+		traced.Wrap(otel.Tracer("test"), otel.Meter("test"), clock.System),
+		func(b backend.Backend) backend.Backend { return fault.Wrap(b) },
+	}
+	storetest.Run(t, func(t *testing.T) *storetest.Harness { return open(t, storetest.Options{Layers: layers}) })
 }
