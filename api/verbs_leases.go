@@ -18,11 +18,19 @@ func milliseconds(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
+// ttlOf is a lease's time to live: the default where none is given. A given 0 is refused (RN-27).
+func ttlOf(ms *int64) time.Duration {
+	if ms == nil {
+		return rendezvous.DefaultLease
+	}
+	return milliseconds(*ms)
+}
+
 func acquireLease(ctx context.Context, c call, req wire.AcquireLease) (wire.Lease, error) {
 	if req.Epoch != 0 {
 		return wire.Lease{}, rendezvous.InvalidField("epoch", "belongs to runs.renew only")
 	}
-	got, err := c.tenant.AcquireLease(ctx, req.RunID, req.Owner, milliseconds(req.TTLMS), req.AcquireID)
+	got, err := c.tenant.AcquireLease(ctx, req.RunID, req.Owner, ttlOf(req.TTLMS), req.AcquireID)
 	return leaseOf(got), err
 }
 
@@ -33,7 +41,7 @@ func renewLease(ctx context.Context, c call, req wire.AcquireLease) (wire.Lease,
 	if err := needEpoch(req.Epoch); err != nil {
 		return wire.Lease{}, err
 	}
-	got, err := c.tenant.RenewLease(ctx, req.RunID, req.Owner, req.Epoch, milliseconds(req.TTLMS))
+	got, err := c.tenant.RenewLease(ctx, req.RunID, req.Owner, req.Epoch, ttlOf(req.TTLMS))
 	return leaseOf(got), err
 }
 

@@ -212,7 +212,7 @@ type Suspended struct {
 // Leases says who drives a run (runs.md section 3).
 type Leases interface {
 	// AcquireLease takes a free run: epoch + 1, woken cleared. Again with the same acquire id while that lease lives: the same epoch and expiry (RN-20).
-	// Errors: lease_held (owner, remaining_ms), conflict (paused), sealed, invalid (ttl outside 2 s..1 h; 0 is 30 s).
+	// Errors: lease_held (owner, remaining_ms), conflict (paused), sealed, invalid (ttl outside 2 s..1 h, 0 too: RN-27).
 	AcquireLease(ctx context.Context, run, owner string, ttl time.Duration, acquireID string) (Lease, error)
 	// RenewLease extends a live lease of exactly this owner and epoch; anything else is fenced (RN-25).
 	RenewLease(ctx context.Context, run, owner string, epoch int64, ttl time.Duration) (Lease, error)

@@ -158,7 +158,7 @@ type Collected History
 type AcquireLease struct {
 	RunID     string `json:"run_id"`
 	Owner     string `json:"owner"`
-	TTLMS     int64  `json:"ttl_ms,omitempty"`
+	TTLMS     *int64 `json:"ttl_ms,omitempty"` // absent: 30,000
 	AcquireID string `json:"acquire_id,omitempty"`
 	Epoch     int64  `json:"epoch,omitempty"`
 }

@@ -105,7 +105,7 @@ func (w *world) suspend(run string, epoch, seen int64) store.Suspended {
 func TestALeaseLives(t *testing.T) {
 	w := newWorld(t)
 	w.start("r")
-	for _, ttl := range []time.Duration{time.Second, -time.Second, 2 * time.Hour} {
+	for _, ttl := range []time.Duration{time.Second, 0, -time.Second, 2 * time.Hour} {
 		_, err := w.t.AcquireLease(w.ctx, "r", "pod/1", ttl, "a")
 		w.want(fmt.Sprint("ttl ", ttl), err, rendezvous.ErrInvalid)
 	}
@@ -117,17 +117,17 @@ func TestALeaseLives(t *testing.T) {
 	if again := w.acquire("r", "a"); again.Epoch != 1 || !again.ExpiresAt.Equal(l.ExpiresAt) {
 		t.Fatalf("the retry got %+v, want what the first got: %+v", again, l)
 	}
-	_, err := w.t.AcquireLease(w.ctx, "r", "pod/1", 0, "b")
+	_, err := w.t.AcquireLease(w.ctx, "r", "pod/1", rendezvous.DefaultLease, "b")
 	w.want("the owner with another acquire id", err, rendezvous.ErrLeaseHeld)
 	r, err := w.t.RenewLease(w.ctx, "r", "pod/1", 1, 20*time.Second)
 	w.must(err)
 	if want := l.ExpiresAt.Add(11 * time.Second); !r.ExpiresAt.Equal(want) || r.Epoch != 1 {
 		t.Fatalf("renewed to %+v, want epoch 1 until %s", r, want)
 	}
-	_, err = w.t.RenewLease(w.ctx, "r", "pod/2", 1, 0)
+	_, err = w.t.RenewLease(w.ctx, "r", "pod/2", 1, rendezvous.DefaultLease)
 	w.want("a stranger's renewal", err, rendezvous.ErrFenced)
 	w.clock.Advance(20 * time.Second)
-	_, err = w.t.RenewLease(w.ctx, "r", "pod/1", 1, 0)
+	_, err = w.t.RenewLease(w.ctx, "r", "pod/1", 1, rendezvous.DefaultLease)
 	w.want("renewal of an expired lease", err, rendezvous.ErrFenced)
 	if l := w.acquire("r", "c"); l.Epoch != 2 {
 		t.Fatalf("epoch %d after the expiry, want 2", l.Epoch)
@@ -159,7 +159,7 @@ func TestSuspendShowsNewsFirst(t *testing.T) {
 	l := w.acquire("r", "a")
 	w.park("r", l.Epoch, "one")
 	w.park("r", l.Epoch, "two")
-	r, err := w.t.RenewLease(w.ctx, "r", "pod/1", l.Epoch, 0)
+	r, err := w.t.RenewLease(w.ctx, "r", "pod/1", l.Epoch, rendezvous.DefaultLease)
 	w.must(err)
 	if r.Mail.Mail != 2 || r.Head != 3 {
 		t.Fatalf("renewal says %+v, want mail 2 at head 3", r)
@@ -222,7 +222,7 @@ func TestAPauseIsAppliedWhenTheLeaseIsGivenUp(t *testing.T) {
 			t.Fatalf("suspend of a run asked to pause: %+v, want paused at seq 2", got)
 		}
 	}
-	_, err = w.t.AcquireLease(w.ctx, "r", "pod/2", 0, "b")
+	_, err = w.t.AcquireLease(w.ctx, "r", "pod/2", rendezvous.DefaultLease, "b")
 	w.want("acquiring a paused run", err, rendezvous.ErrConflict)
 }
 

@@ -174,7 +174,7 @@ func TestPausing(t *testing.T) {
 	w.wrote(l.Epoch, 6, record(rendezvous.RunPaused, "", nil))
 	_, err = w.write(store.Append{Epoch: l.Epoch, ExpectedSeq: 7, BatchID: "x", Records: []rendezvous.Record{noted()}})
 	w.want("the epoch behind RunPaused", err, rendezvous.ErrFenced)
-	_, err = w.t.AcquireLease(w.ctx, "r", "pod/2", 0, "b")
+	_, err = w.t.AcquireLease(w.ctx, "r", "pod/2", rendezvous.DefaultLease, "b")
 	w.want("acquiring a paused run", err, rendezvous.ErrConflict)
 	if d := w.describe("r"); d.Status != rendezvous.StatusPaused || d.LeaseOwner != "" || d.Run.Status != rendezvous.StatusPaused {
 		t.Fatalf("the row is %+v", d)
@@ -223,7 +223,7 @@ func TestCancelling(t *testing.T) {
 	}
 	_, err = w.write(store.Append{Epoch: l.Epoch, ExpectedSeq: 3, BatchID: "x", Records: []rendezvous.Record{begun("x")}})
 	w.want("the driver's append", err, rendezvous.ErrSealed)
-	_, err = w.t.RenewLease(w.ctx, "r", "pod/1", l.Epoch, 0)
+	_, err = w.t.RenewLease(w.ctx, "r", "pod/1", l.Epoch, rendezvous.DefaultLease)
 	w.want("the driver's renewal", err, rendezvous.ErrFenced)
 	for _, at := range []bool{true, false} {
 		again, err := w.t.CancelRun(w.ctx, "r", bob, "", at, time.Time{})

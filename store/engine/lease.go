@@ -167,9 +167,6 @@ func checkEpoch(epoch int64) error {
 
 // leaseTTL resolves how long a lease is to live: never clamped (RN-27).
 func leaseTTL(ttl time.Duration) (time.Duration, error) {
-	if ttl == 0 {
-		return rendezvous.DefaultLease, nil
-	}
 	if ttl < rendezvous.MinLease || ttl > rendezvous.MaxLease {
 		return 0, rendezvous.InvalidField("ttl", "%s is outside %s..%s", ttl, rendezvous.MinLease, rendezvous.MaxLease).
 			With("limit", rendezvous.MaxLease.String()).With("value", ttl.String())

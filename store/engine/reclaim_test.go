@@ -150,7 +150,7 @@ func TestAnUnreadableLeaseIsCorruptForThatRunAlone(t *testing.T) {
 	if got[0].Outcome != store.ReclaimReclaimed || got[2].Outcome != store.ReclaimReclaimed {
 		t.Fatalf("its neighbours came to %+v and %+v, want reclaimed", got[0], got[2])
 	}
-	_, err = w.t.AcquireLease(w.ctx, "r001", "pod/2", 0, "b")
+	_, err = w.t.AcquireLease(w.ctx, "r001", "pod/2", rendezvous.DefaultLease, "b")
 	w.want("acquiring the damaged run", err, rendezvous.ErrCorrupt)
 	if records, err := w.t.ReadHistory(w.ctx, "wf-r001"); err != nil || len(records) != 2 {
 		t.Fatalf("its history: %d records, %v; want both, they are sound", len(records), err)

@@ -2,7 +2,7 @@
 SELECT e.n, e.oldest, o.n, p.n, p.oldest, q.n, m.n, m.oldest
 FROM
     -- Key rows are few per event and stand together in the order of numbers.
-    (SELECT count(*) AS n, min(live_since) AS oldest FROM (SELECT DISTINCT ON (number) live_since FROM event_keys ORDER BY number LIMIT $1) i) e,
+    (SELECT count(*) AS n, min(live_since) AS oldest FROM (SELECT DISTINCT ON (number + 0) live_since FROM event_keys ORDER BY number + 0 LIMIT $1) i) e,
     (SELECT count(*) AS n FROM (SELECT FROM waits WHERE held_number IS NULL LIMIT $1) i) o,
     (SELECT count(*) AS n, min(parked_at) AS oldest
         FROM (SELECT parked_at FROM waits WHERE held_number IS NOT NULL AND quarantined_at IS NULL LIMIT $1) i) p,

@@ -2,8 +2,8 @@
 WITH slice AS MATERIALIZED (
     SELECT i.tenant, i.namespace, i.value, i.type, i.number, i.live_since
     FROM event_keys i
-    WHERE i.number > $3
-    ORDER BY i.number
+    WHERE i.number + 0 > $3 -- as in the index event_keys_number
+    ORDER BY i.number + 0
     LIMIT $4
 ), met AS (
     SELECT DISTINCT s.tenant, s.number
