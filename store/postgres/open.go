@@ -131,6 +131,7 @@ func configureSession(config *pgx.ConnConfig, c Config) {
 		"enable_seqscan":                      "off",
 		"enable_bitmapscan":                   "off",
 		"enable_memoize":                      "off",
+		"enable_material":                     "off",
 		"jit":                                 "off",
 		"timezone":                            "UTC",
 		"statement_timeout":                   milliseconds(c.StatementTimeout),
