@@ -13,7 +13,9 @@ func TestTheDataOfEveryKindEncodesCanonically(t *testing.T) {
 	for _, data := range []any{
 		rendezvous.RunStartedData{CodeVersion: "1", Parent: "p", PreviousRun: "r", Queue: "q", Type: "<t>"},
 		rendezvous.RunFailedData{Code: "c", FailedEffect: "e", Reason: "r"},
-		rendezvous.ReasonData{Reason: "r"}, rendezvous.RunContinuedData{NextRun: "n"}, rendezvous.NameData{Name: "n"},
+		rendezvous.ReasonData{Reason: "r"},
+		rendezvous.RunContinuedData{NextRun: "n"},
+		rendezvous.NameData{Name: "n"},
 		rendezvous.EffectFailedData{Code: "c", Reason: "r", Retryable: true},
 		rendezvous.WaitRegisteredData{From: "f", Keys: []rendezvous.Key{key}, Type: "t"},
 		rendezvous.WaitAnsweredData{EventID: "i", EventSource: "s", EventType: "t", Key: &key, ReceivedAt: "now", Targeted: true},

@@ -26,7 +26,7 @@ func (t *tenant) MatchWaiter(ctx context.Context, id rendezvous.EventID, at time
 	return found, nil
 }
 
-// matchWaiter claims the lowest wait that a live event meets, unless an older event stands before it there (EV-28..EV-34).
+// matchWaiter says where an event went, or claims for a live one the lowest wait it meets, unless an older event stands before it there (EV-28..EV-34).
 func (u *unit) matchWaiter(ctx context.Context, key backend.EventKey, memory *matchMemory) (store.Match, error) {
 	rows, err := u.tx.EventsByKey(ctx, []backend.EventKey{key}, false)
 	if err != nil {
@@ -43,24 +43,15 @@ func (u *unit) matchWaiter(ctx context.Context, key backend.EventKey, memory *ma
 	case expired(row, u.at):
 		return store.Match{Outcome: store.MatchExpired}, nil
 	}
+	return u.matchLive(ctx, row, memory)
+}
+
+// matchLive is matchWaiter for an event that may meet somebody.
+func (u *unit) matchLive(ctx context.Context, row *backend.Event, memory *matchMemory) (store.Match, error) {
 	m := u.matching(memory)
 	e := m.plan.x.event(row)
 	var older *eventNode
-	err = m.settle(ctx, nil, func(p *plan) {
-		older = nil
-		w, known := p.x.lowestWait(e)
-		if !known || w == nil {
-			return
-		}
-		p.judged = append(p.judged, w)
-		switch first, known := p.x.oldestEvent(w, e); {
-		case !known:
-		case first == e:
-			p.take(e, w)
-		default:
-			older = first
-		}
-	})
+	err := m.settle(ctx, nil, func(p *plan) { older = p.match(e) })
 	switch {
 	case err != nil:
 		return store.Match{}, err
@@ -76,6 +67,24 @@ func (u *unit) matchWaiter(ctx context.Context, key backend.EventKey, memory *ma
 	u.claim(w, e.Event)
 	matched := waitRow(w)
 	return store.Match{Outcome: store.MatchMatched, Wait: &matched}, nil
+}
+
+// match pairs e with the lowest wait it meets, unless an older event meets that too: that one is answered.
+func (p *plan) match(e *eventNode) (older *eventNode) {
+	w, known := p.x.lowestWait(e)
+	if !known || w == nil {
+		return nil
+	}
+	p.judged = append(p.judged, w)
+	first, known := p.x.oldestEvent(w, e)
+	if !known {
+		return nil
+	}
+	if first != e {
+		return first
+	}
+	p.take(e, w)
+	return nil
 }
 
 // unmoved judges an answer that found no partner: it is stale if the row it speaks of moved on since it was read, for the reason recheck gives.
