@@ -341,7 +341,10 @@ func pageLimits(t *testing.T, h *Harness) {
 		{"AbandonedRuns", func(n int) (int, error) { p, _, err := h.Store.AbandonedRuns(ctx, n, ""); return len(p), err }, 0, 0, false},
 		{"TakeParked", func(n int) (int, error) { p, err := h.Store.TakeParked(ctx, n, 0); return len(p.Rows), err }, 0, 0, false},
 		{"TakeWoken", func(n int) (int, error) { p, err := h.Store.TakeWoken(ctx, n); return len(p.Rows), err }, 0, 0, false},
-		{"TakeUnmet", func(n int) (int, error) { p, _, err := h.Store.TakeUnmet(ctx, grace, n, 0, ""); return len(p.Rows), err }, 0, 0, false},
+		{"TakeUnmet", func(n int) (int, error) {
+			p, _, err := h.Store.TakeUnmet(ctx, grace, n, 0, "")
+			return len(p.Rows), err
+		}, 0, 0, false},
 	} {
 		n, err := v.page(0)
 		done(t, v.name+" with limit 0", err)
