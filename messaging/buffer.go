@@ -19,16 +19,16 @@ type buffer struct {
 	closed bool
 }
 
-// held is a message and the durable (by index) it came from.
+// held is a message, the durable (by index) it came from, and its size in bytes.
 type held struct {
 	Msg
-	from int
+	from, size int
 }
 
 func newBuffer(c clock.Clock) *buffer { return &buffer{clock: c, changed: make(chan struct{}, 1)} }
 
 // add keeps m; false once the buffer is closed.
-func (b *buffer) add(m Msg, from int) bool {
+func (b *buffer) add(m held) bool {
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
@@ -37,8 +37,8 @@ func (b *buffer) add(m Msg, from int) bool {
 	if len(b.msgs) == 0 {
 		b.since = b.clock.Now()
 	}
-	b.msgs = append(b.msgs, held{m, from})
-	b.bytes += m.size()
+	b.msgs = append(b.msgs, m)
+	b.bytes += m.size
 	b.mu.Unlock()
 	select {
 	case b.changed <- struct{}{}:
@@ -67,12 +67,11 @@ func (b *buffer) take(opts Batch) []held {
 	defer b.mu.Unlock()
 	n, bytes := 0, 0
 	for n < len(b.msgs) && n < opts.Size {
-		if size := b.msgs[n].size(); n > 0 && bytes+size > opts.Bytes {
+		size := b.msgs[n].size
+		if n > 0 && bytes+size > opts.Bytes {
 			break
-		} else {
-			bytes += size
 		}
-		n++
+		n, bytes = n+1, bytes+size
 	}
 	batch := b.msgs[:n:n]
 	b.msgs, b.bytes = b.msgs[n:], b.bytes-bytes

@@ -170,6 +170,13 @@ func TestStreamsDeletedUnderTrafficHealByThemselves(t *testing.T) {
 	traffic(t, p, 600, map[int]func(){50: p.deleteStreams, 200: p.deleteStreams, 201: p.deleteStreams, 590: p.deleteStreams}, true)
 }
 
+func TestStreamsDeletedUnderTrafficOfAnotherProcessHealByThemselves(t *testing.T) {
+	p := newPlane(t, func(c *messaging.Config) { c.Embedded.Listen = "127.0.0.1:0" })
+	p.outside()
+	p.provision()
+	traffic(t, p, 200, map[int]func(){50: p.deleteStreams, 150: p.deleteStreams}, true)
+}
+
 func TestConsumersDeletedUnderTrafficHealByThemselves(t *testing.T) {
 	p := newPlane(t)
 	p.provision()

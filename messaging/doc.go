@@ -22,8 +22,8 @@
 // A [Consumption] pulls from one or several durables (MATCH has one for each partition; all pods compete on all) into one bounded buffer, and
 // gathers from it up to a batch or a few milliseconds. Each durable is in one of three states: idle (its share of the buffer is full), pulling
 // (a request stands at the broker), broken (the stream or consumer is gone, the broker does not answer, heartbeats stay away). Broken ones are
-// provisioned and pulled again, with backoff, for ever. [Consumption.Stop] ends the pulls, lets the running batches finish, gives back what no
-// handler has seen, and returns when nothing is left.
+// provisioned and pulled again, with backoff, for ever; what was deleted a moment ago is made again only when the deletion is over (settle.go).
+// [Consumption.Stop] ends the pulls, lets the running batches finish, gives back what no handler has seen, and returns when nothing is left.
 //
 // # What is not promised
 //

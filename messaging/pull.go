@@ -116,7 +116,7 @@ func (p *puller) take(opts Batch) []Msg {
 		msgs[i] = h.Msg
 		f := &p.feeds[h.from]
 		f.buffered--
-		f.bytes -= h.size()
+		f.bytes -= h.size
 	}
 	for i := range p.feeds {
 		p.refill(i)
@@ -149,8 +149,9 @@ func (p *puller) receive(m *nats.Msg) {
 		p.status(m)
 		return
 	}
-	i, known := p.from(durable, msg.size())
-	if known && p.buf.add(msg, i) {
+	size := msg.size()
+	i, known := p.from(durable, size)
+	if known && p.buf.add(held{msg, i, size}) {
 		return
 	}
 	p.giveBack(msg)

@@ -1,0 +1,76 @@
+package messaging
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous/clock"
+)
+
+const (
+	// settleFor is how long something that was deleted elsewhere stays deleted before it is made again.
+	settleFor  = time.Second
+	settleLook = 10 * time.Millisecond
+	settleMost = 10 * time.Second
+)
+
+// settler waits until a deletion is over. A server of one node forgets a stream and tells its consumers first and removes the files after
+// that: what is made again in between loses its files, answers every question and stores nothing, until somebody deletes it by hand.
+type settler struct {
+	clock    clock.Clock
+	deleting func(stream, consumer string) bool // nil: the server's files are elsewhere
+
+	mu     sync.Mutex
+	seen   map[[2]string]bool // what was there once
+	waited bool               // in this pass
+}
+
+func newSettler(d Deps) *settler {
+	s := &settler{clock: d.Clock, seen: map[[2]string]bool{}}
+	if server, ok := d.InProcess.(interface {
+		Deleting(stream, consumer string) bool
+	}); ok {
+		s.deleting = server.Deleting
+	}
+	return s
+}
+
+// found notes that a stream (consumer empty) or consumer is there.
+func (s *settler) found(stream, consumer string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[[2]string{stream, consumer}] = true
+}
+
+// wait returns when what is missing may be made.
+func (s *settler) wait(ctx context.Context, stream, consumer string) error {
+	if s.deleting == nil {
+		return clock.Sleep(ctx, s.clock, s.rest(stream, consumer))
+	}
+	// Files nobody deletes are leftovers of a damaged stream; JetStream takes them over.
+	for end := s.clock.Now().Add(settleMost); s.deleting(stream, consumer) && s.clock.Now().Before(end); {
+		if err := clock.Sleep(ctx, s.clock, settleLook); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// rest is how long to wait: nothing for what was never seen, and once in a pass for all that went together.
+func (s *settler) rest(stream, consumer string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waited || !s.seen[[2]string{stream, consumer}] {
+		return 0
+	}
+	s.waited = true
+	return settleFor
+}
+
+// pass begins a new one.
+func (s *settler) pass() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waited = false
+}
