@@ -5,7 +5,10 @@ var roles = []role{
 	{"events_intake", eventsIntake},
 	{"events_waits", eventsWaits},
 	{"events_meeting", eventsMeeting},
+	{"events_targeted", eventsTargeted},
 	{"history", histories},
 	{"history_order", historyOrder},
 	{"history_lists", historyLists},
+	{"runs_writing", runsWriting},
+	{"runs_repeats", runsRepeats},
 }
