@@ -11,4 +11,6 @@ var roles = []role{
 	{"history_lists", historyLists},
 	{"runs_writing", runsWriting},
 	{"runs_repeats", runsRepeats},
+	{"runs_starting", runsStarting},
+	{"runs_leases", runsLeases},
 }
