@@ -107,8 +107,8 @@ type Tx interface {
 	// NewTakes draws n rising take tokens.
 	NewTakes(ctx context.Context, n int) ([]int64, error)
 
-	// DueParked answers parked waits due at now, not quarantined, without a running take, whose runs are unsealed and under no live lease, by
-	// (next_attempt_at, number), fair by tenant (S3); rows locked by others are skipped. more says that more was due.
+	// DueParked answers parked waits due at now, not quarantined, without a running take (TakeUntil after now and not settled), whose runs are unsealed
+	// and under no live lease, by (next_attempt_at, number), fair by tenant (S3); rows locked by others are skipped. more says that more was due.
 	DueParked(ctx context.Context, limit int) (rows []*Wait, more bool, err error)
 	// DueWoken answers woken marks with next_notice_at ≤ now of unsealed, free, not paused runs, by (next_notice_at, tenant, workflow id), fair by
 	// tenant, skipping locked rows.
@@ -194,7 +194,8 @@ type Changes struct {
 	GoneWaits []*Wait // by Number and Version
 	// Woken marks are inserted; where one stands, its Since and Notices stay, the earlier NextNoticeAt wins, and the rest is replaced. A mark with
 	// Anew replaces all but Since.
-	Woken   []*Woken
+	Woken []*Woken
+	// Unwoken marks go, before Woken ones come: a mark in both is a new one.
 	Unwoken []WorkflowKey
 	// MarkedWoken are moved notices: NextNoticeAt and Notices of marks handed out by DueWoken.
 	MarkedWoken []*Woken

@@ -55,8 +55,11 @@ func (t *transaction) checkLocks(c *backend.Changes) error {
 	for _, r := range c.Records {
 		need = append(need, backend.WorkflowKey{Tenant: r.Tenant, ID: r.WorkflowID})
 	}
-	for _, w := range slices.Concat(c.NewWaits, c.Waits, c.GoneWaits) {
-		if t.moves(w, c) {
+	for _, w := range slices.Concat(c.NewWaits, c.GoneWaits) {
+		need = append(need, t.flowOf(w))
+	}
+	for _, w := range c.Waits {
+		if t.moves(w) {
 			need = append(need, t.flowOf(w))
 		}
 	}
@@ -68,13 +71,13 @@ func (t *transaction) checkLocks(c *backend.Changes) error {
 	return nil
 }
 
-// moves reports whether the wait comes, goes, is claimed for or reopened.
-func (t *transaction) moves(w *backend.Wait, c *backend.Changes) bool {
+// moves reports whether a wait is claimed for, reopened, or given another event.
+func (t *transaction) moves(w *backend.Wait) bool {
 	old := t.waitsByNum[w.Number]
-	if old == nil || slices.Contains(c.GoneWaits, w) {
-		return true
+	if old == nil || w.Corrupt != nil {
+		return false // stale, or only its failures are written
 	}
-	return w.Corrupt == nil && ((old.Held == nil) != (w.Held == nil) || old.Held != nil && *old.Held != *w.Held)
+	return (old.Held == nil) != (w.Held == nil) || old.Held != nil && *old.Held != *w.Held
 }
 
 // flowOf is the workflow of a wait; one that does not decode says only which wait it is.
@@ -197,8 +200,7 @@ func (t *transaction) commit() {
 		}
 	}
 	for _, w := range c.Workflows {
-		t.unlinkWorkflow(t.workflows[w.Key()])
-		t.linkWorkflow(copyWorkflow(w))
+		t.changeWorkflow(w)
 	}
 	for _, r := range c.Runs {
 		t.unlinkRun(t.runs[r.Key()])
@@ -238,6 +240,18 @@ func (t *transaction) write(r *backend.Record) {
 	if r.Kind.Phase() != rendezvous.PhaseNone {
 		t.linkEffect(effectOf(r), rec)
 	}
+}
+
+// changeWorkflow writes a workflow's row. Most appends leave its places in the indexes alone.
+func (t *transaction) changeWorkflow(w *backend.Workflow) {
+	old, next := t.workflows[w.Key()], copyWorkflow(w)
+	if old.StartedAt.Equal(next.StartedAt) && old.LeaseOwner == next.LeaseOwner && old.LeaseExpires.Equal(next.LeaseExpires) &&
+		old.Status == next.Status && old.Corrupt == nil && next.Corrupt == nil {
+		t.workflows[w.Key()] = next
+		return
+	}
+	t.unlinkWorkflow(old)
+	t.linkWorkflow(next)
 }
 
 // changeEvent writes an event's row; what was not read with it, its payload and content type, stays. Of a row that does not decode only where it

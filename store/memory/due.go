@@ -136,8 +136,7 @@ func lowestLeft(due map[string][]int64, places []int64) int64 {
 
 // unmetAt adds the events left apart at one meeting, lowest first, one more than a page holds at most.
 func (t *transaction) unmetAt(s *sides, before time.Time, after int64, limit int, unmet map[int64]struct{}) {
-	settled := func(number int64) bool { return !t.waitsByNum[number].OpenSince.After(before) }
-	if !slices.ContainsFunc(slices.Collect(s.waits.all()), settled) {
+	if !t.settled(s.waits, before) {
 		return
 	}
 	n := 0
@@ -152,6 +151,16 @@ func (t *transaction) unmetAt(s *sides, before time.Time, after int64, limit int
 		unmet[number] = struct{}{}
 		n++
 	}
+}
+
+// settled reports whether one of the waits could have been met since before.
+func (t *transaction) settled(waits *sorted[int64], before time.Time) bool {
+	for number := range waits.all() {
+		if !t.waitsByNum[number].OpenSince.After(before) {
+			return true
+		}
+	}
+	return false
 }
 
 // LockWorkflows implements [backend.Tx]. The turn is the lock; what is locked is kept to judge Apply by.
