@@ -101,7 +101,7 @@ func TestEventsMeetWaitsBothWaysRound(t *testing.T) {
 	e2 := w.buffer("e2", "2", "9")
 	o := w.offer(e2, e2, e1)
 	w.outcomes("offered twice", o, "delivered already_delivered already_delivered ")
-	if o.Items[0].Seq != 3 || !o.Items[0].Resume || !o.Items[1].Woken || !o.Items[2].Woken || len(o.Notices.Resume) != 1 || o.Items[2].Queue != "default" {
+	if o.Items[0].Seq != 3 || !o.Items[0].Resume || !o.Items[1].Woken || !o.Items[2].Woken || len(o.Notices.Resume) != 2 || o.Items[2].Queue != "default" {
 		t.Fatalf("%+v", o)
 	}
 	w.acquire("r2", "a")

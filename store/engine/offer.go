@@ -74,6 +74,8 @@ type offering struct {
 	runs      map[backend.RunKey]*backend.Run         // theirs
 	marks     map[backend.WorkflowKey]*backend.Woken  // of workflows that consumed an event earlier
 	workflows map[backend.WorkflowKey]*backend.Workflow
+	given     map[backend.WaitKey][]rendezvous.Record // the answers of marked ones
+	owed      map[backend.WorkflowKey]*backend.Woken  // marks whose notice is repeated
 
 	offers []store.Offer
 	also   []store.Offer
@@ -110,7 +112,7 @@ func (o *offering) run(ctx context.Context, items []store.OfferItem) error {
 	if err := o.deal(ctx); err != nil {
 		return err
 	}
-	o.offers = make([]store.Offer, len(o.looks))
+	o.offers, o.owed = make([]store.Offer, len(o.looks)), map[backend.WorkflowKey]*backend.Woken{}
 	for i := range o.looks {
 		o.offers[i] = o.answerOf(&o.looks[i])
 	}
@@ -119,6 +121,7 @@ func (o *offering) run(ctx context.Context, items []store.OfferItem) error {
 			o.also = append(o.also, d.offer)
 		}
 	}
+	o.notice()
 	if e := o.match.plan.deep; e != nil { // what was not reached is offered for itself: so the rest moves on
 		o.notices.Events = append(o.notices.Events, eventRef(e.Event))
 	}

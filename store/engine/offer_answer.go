@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
@@ -98,10 +100,43 @@ func (o *offering) consumed(e *backend.Event) store.Offer {
 	if w := o.workflows[key]; w != nil {
 		out.Queue = w.Queue
 	}
-	if m := o.marks[key]; m != nil {
-		out.Woken = m.RunID == e.Run && m.Seq >= e.Seq
+	if m := o.marks[key]; m != nil && m.RunID == e.Run && !o.givenBefore(e, m.Since) {
+		out.Woken = true
+		o.owed[key] = m
 	}
 	return out
+}
+
+// givenBefore reports whether the event's answer was recorded before that instant, or is not there any more.
+func (o *offering) givenBefore(e *backend.Event, at time.Time) bool {
+	for _, r := range o.given[backend.WaitKey{Tenant: e.Tenant, RunID: e.Run, Effect: e.Effect}] {
+		if r.Seq == e.Seq {
+			return r.RecordedAt.Before(at)
+		}
+	}
+	return true
+}
+
+// notice repeats the notices of runs that are woken still and may have one: they were lost, as a rule, with the worker that answered (EV-59). A run that
+// this batch wakes anew has its notice already.
+func (o *offering) notice() {
+	for key, m := range o.owed {
+		w := o.workflows[key]
+		if w == nil || w.Corrupt != nil || w.RunID != m.RunID || w.Status != rendezvous.StatusRunning || leased(w, o.now) {
+			continue
+		}
+		if f := o.flows[key]; f != nil && f.woken != nil {
+			continue
+		}
+		o.notices.Resume = append(o.notices.Resume, repeatOf(m))
+	}
+}
+
+// repeatOf is a mark's notice once more.
+func repeatOf(m *backend.Woken) store.ResumeRef {
+	return store.ResumeRef{
+		Tenant: m.Tenant, Queue: m.Queue, WorkflowID: m.WorkflowID, RunID: m.RunID, Seq: m.Seq, Cause: m.Cause, Notices: m.Notices, Links: m.Links,
+	}
 }
 
 // closed says how a wait without a row ended. One that never was has no ending.

@@ -204,7 +204,29 @@ func (o *offering) readConsumed(ctx context.Context) error {
 	if o.marks, err = o.tx.Woken(ctx, keys); err != nil {
 		return err
 	}
-	o.workflows, err = o.tx.Workflows(ctx, keys)
+	if o.workflows, err = o.tx.Workflows(ctx, keys); err != nil || len(o.marks) == 0 {
+		return err
+	}
+	return o.readGiven(ctx)
+}
+
+// readGiven reads when the answers were recorded whose runs are marked: a mark set later than that is about something else.
+func (o *offering) readGiven(ctx context.Context) error {
+	var keys []backend.WaitKey
+	for i := range o.looks {
+		e := o.looks[i].e
+		if e == nil || e.State != rendezvous.EventConsumed {
+			continue
+		}
+		if m := o.marks[backend.WorkflowKey{Tenant: e.Tenant, ID: e.Workflow}]; m != nil && m.RunID == e.Run {
+			keys = append(keys, backend.WaitKey{Tenant: e.Tenant, RunID: e.Run, Effect: e.Effect})
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	var err error
+	o.given, err = o.tx.Effects(ctx, distinct(keys))
 	return err
 }
 

@@ -188,9 +188,7 @@ func (d *redelivery) notice() {
 		if !f.free || f.woken != nil || f.Status == rendezvous.StatusPaused {
 			continue
 		}
-		d.u.notices.Resume = append(d.u.notices.Resume, store.ResumeRef{
-			Tenant: m.Tenant, Queue: m.Queue, WorkflowID: m.WorkflowID, RunID: m.RunID, Seq: m.Seq, Cause: m.Cause, Notices: m.Notices, Links: m.Links,
-		})
+		d.u.notices.Resume = append(d.u.notices.Resume, repeatOf(m))
 	}
 }
 
