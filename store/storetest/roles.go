@@ -6,6 +6,7 @@ var roles = []role{
 	{"events_waits", eventsWaits},
 	{"events_meeting", eventsMeeting},
 	{"events_targeted", eventsTargeted},
+	{"events_parking", eventsParking},
 	{"history", histories},
 	{"history_order", historyOrder},
 	{"history_lists", historyLists},

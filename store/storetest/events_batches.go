@@ -1,0 +1,284 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// scene is what EV-87 plays twice, in two tenants with equal ids: in one batch, and one by one.
+type scene struct {
+	f     *Fix
+	regs  []store.RegisterItem
+	items []store.DeliverItem
+}
+
+// sceneOf sets up a tenant: runs of every standing, events before and waits before.
+func sceneOf(f *Fix) *scene {
+	s := &scene{f: f}
+	run := func(id string) *Flow {
+		return f.StartAs(store.Start{WorkflowID: "of-" + id, RunID: id, Type: "order"})
+	}
+	event := func(id string, keys ...rendezvous.Key) rendezvous.Event {
+		return rendezvous.Event{EventID: rendezvous.EventID{Source: "shop", ID: id}, Type: "paid", Keys: keys, Payload: []byte("of " + id)}
+	}
+	key := func(n int) rendezvous.Key { return K("order", fmt.Sprint(n)) }
+	free, leased, sealed, paused, older := run("free"), run("leased"), run("sealed"), run("paused"), run("older")
+	epoch := leased.Drive().Epoch
+	sealed.Conclude(rendezvous.StatusCompleted)
+	must(f.PauseRun(ctx, paused.ID, nil, "", now))(f.T, "pause")
+	older.Waits("old", "paid", key(3))
+	for n := range 5 {
+		f.Put(event(fmt.Sprint("before-", n), key(n), key(n+10)))
+	}
+	free.Waits("known", "paid", key(77))
+
+	reg := func(r *Flow, epoch int64, effect string, keys ...rendezvous.Key) {
+		s.regs = append(s.regs, store.RegisterItem{Tenant: f.Name(), Registration: store.Registration{Wait: r.Wait(effect, "paid", keys...), Epoch: epoch}})
+	}
+	reg(free, 0, "w0", key(0))            // answered
+	reg(free, 0, "w1", key(0))            // the event is gone
+	reg(leased, epoch, "w2", key(11))     // answered under the lease
+	reg(leased, 0, "w3", key(12))         // lease_held
+	reg(leased, epoch+5, "w3", key(12))   // fenced
+	reg(sealed, 0, "w4", key(12))         // sealed
+	reg(paused, 0, "w5", key(12))         // conflict
+	reg(free, 0, "w6", key(3), key(4))    // its oldest is an older wait's; the next is its own
+	reg(free, 0, "known", key(77))        // again
+	reg(free, 0, "known", key(78))        // conflict
+	reg(free, 0, "w0", key(0))            // again, in the same batch
+	reg(free, 0, "bad", K("", "no name")) // invalid
+	reg(&Flow{F: f, ID: "unknown"}, 0, "w", key(1))
+	reg(free, 0, "w7", key(99))          // waits
+	reg(leased, epoch, "w8", key(2))     // answered under the lease
+	reg(leased, epoch, "w9", key(98))    // waits
+	reg(free, 0, "w10", key(98), key(1)) // what w2 did not take of 1 is gone: waits
+	reg(free, 0, "last")
+
+	deliver := func(run string, e rendezvous.Event, keep bool) {
+		s.items = append(s.items, store.DeliverItem{Tenant: f.Name(), RunID: run, Event: e, Keep: keep})
+	}
+	first := event("to-0", key(99))
+	deliver("free", first, false)                               // matched
+	deliver("free", first, false)                               // again
+	deliver("leased", first, true)                              // duplicate
+	deliver("free", event("to-1", key(99)), false)              // not waiting: no trace
+	deliver("free", event("to-1", key(99)), true)               // kept
+	deliver("free", event("to-1", key(99)), true)               // kept again
+	deliver("leased", event("to-2"), true)                      // matched: no keys
+	deliver("leased", event("to-3"), true)                      // kept
+	deliver("sealed", event("to-4", key(1)), false)             // sealed
+	deliver("sealed", event("to-5", key(1)), true)              // dead
+	deliver("unknown", event("to-6", key(1)), false)            // not_found
+	deliver("unknown", event("to-6", key(1)), true)             // kept
+	deliver("free", event("before-0", key(0)), false)           // conflict
+	deliver("free", event("", key(0)), false)                   // invalid
+	deliver("older", event("before-3", key(3), key(13)), false) // taken by the registrations
+	deliver("paused", event("to-7", key(1)), true)              // kept for a paused run
+	odd := event("to-8", key(99))
+	odd.Type = "refunded"
+	deliver("free", odd, false) // other_type
+	return s
+}
+
+func registeredInBatch(t *testing.T, h *Harness) {
+	fs := h.Two(t)
+	batch, single := sceneOf(fs[0]), sceneOf(fs[1])
+	got := must(h.Store.RegisterBatch(ctx, batch.regs, now))(t, "register a batch")
+	want := make([]store.Registered, len(single.regs))
+	for i, item := range single.regs {
+		out, err := single.f.RegisterWait(ctx, item.Registration, now)
+		if want[i] = out; err != nil {
+			want[i] = store.Registered{Err: err}
+		}
+	}
+	for i := range want {
+		what := fmt.Sprintf("registration %d (%s)", i, batch.regs[i].Effect)
+		eq(t, what+": code", rendezvous.CodeOf(got[i].Err), rendezvous.CodeOf(want[i].Err))
+		eq(t, what+": outcome", got[i].Outcome, want[i].Outcome)
+		eq(t, what+": workflow", got[i].Workflow, want[i].Workflow)
+		eq(t, what+": parked", got[i].Parked, want[i].Parked)
+		eq(t, what+": has an answer", got[i].Answer != nil, want[i].Answer != nil)
+		if got[i].Answer != nil {
+			sameRecord(t, what, *got[i].Answer, *want[i].Answer)
+		}
+		if got[i].Outcome == store.RegisterWaiting {
+			rows := [2][]store.WaitRow{}
+			for n, f := range fs {
+				rows[n] = f.Listed(store.WaitFilter{RunID: batch.regs[i].RunID})
+			}
+			eq(t, what+": effects waiting", effectsOf(rows[0]), effectsOf(rows[1]))
+		}
+	}
+	sameTenants(t, fs)
+}
+
+func deliveredInBatch(t *testing.T, h *Harness) {
+	fs := h.Two(t)
+	batch, single := sceneOf(fs[0]), sceneOf(fs[1])
+	for _, s := range []*scene{batch, single} {
+		for i, o := range must(h.Store.RegisterBatch(ctx, s.regs, now))(t, "register a batch") {
+			if o.Err == nil && o.Outcome == "" {
+				t.Fatalf("registration %d has neither outcome nor error", i)
+			}
+		}
+	}
+	got := must(h.Store.DeliverToBatch(ctx, batch.items, now))(t, "deliver a batch")
+	for i, item := range single.items {
+		what := fmt.Sprintf("event %d (%s to %s)", i, item.Event.ID, item.RunID)
+		want, err := single.f.DeliverTo(ctx, item.RunID, item.Event, item.Keep, now)
+		eq(t, what+": code", rendezvous.CodeOf(got[i].Err), rendezvous.CodeOf(err))
+		eq(t, what+": outcome", got[i].Outcome, want.Outcome)
+		eq(t, what+": again", got[i].Again, want.Again)
+		eq(t, what+": place", got[i].Place, want.Place)
+		eq(t, what+": reason", got[i].Why, want.Why)
+		eq(t, what+": events to offer", len(got[i].Notices.Events), len(want.Notices.Events))
+	}
+	sameTenants(t, fs)
+	for n := 1; n < len(got); n++ { // numbers rise in input order
+		if a, b := got[n-1], got[n]; a.Outcome == store.DeliveryKept && b.Outcome == store.DeliveryKept && b.Number < a.Number {
+			t.Fatalf("event %d has number %d, the one before it %d", n, b.Number, a.Number)
+		}
+	}
+}
+
+// sameTenants fails the test unless both tenants have equal histories, waits and events.
+func sameTenants(t testing.TB, fs [2]*Fix) {
+	t.Helper()
+	var sets [2][]store.WaitRow
+	for n, f := range fs {
+		sets[n] = f.Listed(store.WaitFilter{})
+	}
+	eq(t, "effects waiting", effectsOf(sets[0]), effectsOf(sets[1]))
+	for _, run := range []string{"free", "leased", "sealed", "paused", "older"} {
+		a := (&Flow{F: fs[0], WorkflowID: "of-" + run, ID: run}).History()
+		b := (&Flow{F: fs[1], WorkflowID: "of-" + run, ID: run}).History()
+		byEffect := func(records []rendezvous.Record) map[string]rendezvous.Record {
+			all := map[string]rendezvous.Record{}
+			for _, r := range records {
+				all[string(r.Kind)+" "+r.Effect] = r
+			}
+			return all
+		}
+		eq(t, "records of "+run, len(a), len(b))
+		one, two := byEffect(a), byEffect(b)
+		for name, r := range one {
+			sameRecord(t, run+": "+name, r, two[name])
+		}
+	}
+	for _, id := range []string{"before-0", "before-1", "before-2", "before-3", "before-4", "to-0", "to-1", "to-2", "to-3", "to-4", "to-5", "to-6", "to-7", "to-8"} {
+		eventID := rendezvous.EventID{Source: "shop", ID: id}
+		a, errA := fs[0].LookupEvent(ctx, eventID, true)
+		b, errB := fs[1].LookupEvent(ctx, eventID, true)
+		eq(t, id+": code", rendezvous.CodeOf(errA), rendezvous.CodeOf(errB))
+		a.Seq, b.Seq = min(a.Seq, 1), min(b.Seq, 1)
+		ignore := cmpopts.IgnoreFields(store.StoredEvent{}, "Number", "ReceivedAt", "LiveSince", "ClaimedAt", "DeadAt")
+		if diff := cmp.Diff(b, a, ignore, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("%s (-one by one +in a batch):\n%s", id, diff)
+		}
+	}
+}
+
+// sameRecord compares records of two tenants: their seqs and instants may differ.
+func sameRecord(t testing.TB, what string, a, b rendezvous.Record) {
+	t.Helper()
+	eq(t, what+": kind", a.Kind, b.Kind)
+	eq(t, what+": effect", a.Effect, b.Effect)
+	SamePayload(t, a.Payload, b.Payload)
+	if a.Kind == rendezvous.WaitAnswered {
+		var x, y rendezvous.WaitAnsweredData
+		done(t, what, rendezvous.DecodeData(a, &x))
+		done(t, what, rendezvous.DecodeData(b, &y))
+		x.ReceivedAt, y.ReceivedAt = "", ""
+		eq(t, what+": answer", x, y)
+	}
+}
+
+func effectsOf(rows []store.WaitRow) []string {
+	var all []string
+	for _, r := range rows {
+		all = append(all, fmt.Sprintf("%s of %s, %s, holds %v", r.Effect, r.RunID, r.State, r.Held))
+	}
+	return all
+}
+
+func batchesCostTheSame(t *testing.T, h *Harness) {
+	fs := h.Two(t)
+	// cost is the steps of a verb's transaction and how many transactions there were, second looks and all.
+	cost := func(verb string, fn func()) [3]int {
+		h.Counting.Reset()
+		steps := h.Steps(t, verb, fn)
+		n := h.Counting.Counts()
+		return [3]int{steps, int(n.Updates), int(n.Views)}
+	}
+	register := func(n int) func() {
+		var items []store.RegisterItem
+		for i := range n {
+			f := fs[i%2]
+			r := f.Start()
+			key := K("order", r.ID)
+			if i%3 == 0 {
+				f.PutNew("paid", key) // every third is answered, every third contested, every third waits
+			} else if i%3 == 1 {
+				f.Start().Waits("w", "paid", key)
+				f.PutNew("paid", key)
+			}
+			items = append(items, store.RegisterItem{Tenant: f.Name(), Registration: store.Registration{Wait: r.Wait("w", "paid", key, K("other", r.ID))}})
+		}
+		return func() {
+			for i, o := range must(h.Store.RegisterBatch(ctx, items, now))(t, "register a batch") {
+				done(t, fmt.Sprint("item ", i), o.Err)
+				eq(t, fmt.Sprint("outcome of item ", i), o.Outcome, map[bool]store.RegisterOutcome{true: store.RegisterAnswered, false: store.RegisterWaiting}[i%3 == 0])
+			}
+		}
+	}
+	deliver := func(n int) func() {
+		var items []store.DeliverItem
+		for i := range n {
+			f := fs[i%2]
+			r := f.Start()
+			item := store.DeliverItem{Tenant: f.Name(), RunID: r.ID, Event: EventOf("paid", K("order", r.ID)), Keep: i%3 == 1}
+			if i%3 == 0 {
+				r.Waits("w", "paid", K("order", r.ID))
+			}
+			items = append(items, item)
+		}
+		return func() {
+			for i, o := range must(h.Store.DeliverToBatch(ctx, items, now))(t, "deliver a batch") {
+				done(t, fmt.Sprint("item ", i), o.Err)
+				eq(t, fmt.Sprint("outcome of item ", i), o.Outcome, []store.DeliveryOutcome{store.DeliveryMatched, store.DeliveryKept, store.DeliveryNotWaiting}[i%3])
+			}
+		}
+	}
+	offer := func(n int) func() {
+		var items []store.OfferItem
+		for i := range n {
+			f := fs[i%2]
+			r := f.Start()
+			r.Waits("w", "paid", K("order", r.ID))
+			items = append(items, f.Items(f.PutNew("paid", K("order", r.ID)))...)
+		}
+		return func() {
+			for i, o := range must(h.Store.OfferBatch(ctx, items, now))(t, "offer a batch").Items {
+				eq(t, fmt.Sprint("outcome of item ", i), o.Outcome, store.OfferDelivered)
+			}
+		}
+	}
+	for _, batch := range []struct {
+		verb string
+		of   func(n int) func()
+	}{{"register_batch", register}, {"deliver_to_batch", deliver}, {"offer_batch", offer}} {
+		few, many := cost(batch.verb, batch.of(50)), cost(batch.verb, batch.of(500))
+		eq(t, batch.verb+": steps, transactions and reads for 500 as for 50", many, few)
+	}
+	looks := [2]int{}
+	for i, n := range []int{50, 500} {
+		looks[i] = h.Steps(t, "second_look", register(n))
+	}
+	eq(t, "steps of one second look for 500 as for 50", looks[1], looks[0])
+}
