@@ -59,10 +59,11 @@ func (n *NATS) addEndpoints() error {
 			return err
 		}
 	}
-	return n.micro.AddEndpoint("unknown", micro.HandlerFunc(n.unknown), micro.WithEndpointSubject(n.prefix+".*.api.>"))
+	return n.micro.AddEndpoint("unknown", micro.HandlerFunc(n.unknown), micro.WithEndpointSubject(n.prefix+".*.api.>"), micro.WithEndpointQueueGroup("rendezvous-unknown"))
 }
 
-// unknown answers what no other endpoint does.
+// unknown answers what no other endpoint does. Its queue group is its own: NATS gives a message to one member of a group, whatever subject each member
+// asked for, so in the verbs' group it would take every second call of a known verb.
 func (n *NATS) unknown(req micro.Request) {
 	if _, known := n.service.verbs[n.verb(req.Subject())]; !known {
 		n.handle(req)

@@ -54,6 +54,7 @@ var layers = []layer{
 	{folder: "internal/lint", deep: true, support: true},
 	{folder: "internal/node", deep: true, every: true},
 	{folder: "internal/worker", deep: true, may: domain},
+	{folder: "internal/nodetest", deep: true, every: true, support: true},
 	{folder: "internal/pgtest", deep: true, every: true, support: true},
 	{folder: "internal/rules", deep: true, support: true},
 	{folder: "internal/soak", deep: true, every: true, support: true},

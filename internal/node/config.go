@@ -10,6 +10,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/api"
 	"github.com/rendezvous-events/rendezvous/delivery"
 	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
 // Common are the settings of every process. Each flag has an environment variable: --nats-ack-wait is RENDEZVOUS_NATS_ACK_WAIT.
@@ -66,6 +67,8 @@ type Config struct {
 	// Embedded runs a NATS server in the process instead of connecting to NATS.URL: its folder, and a listener or "".
 	EmbeddedDir, EmbeddedListen string
 	Logger                      *slog.Logger // instead of the one that Log and JSON ask for
+	// Wrap decorates the storage engine below its traces: so a test breaks the store. nil: nothing.
+	Wrap func(backend.Backend) backend.Backend
 }
 
 // Validate names the first wrong setting.

@@ -18,6 +18,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/notify"
 	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/open"
 	"github.com/rendezvous-events/rendezvous/store/traced"
 	"github.com/rendezvous-events/rendezvous/telemetry"
@@ -127,10 +128,14 @@ func (n *Node) startTelemetry(ctx context.Context) error {
 const startPatience = time.Minute
 
 func (n *Node) startStore(ctx context.Context) error {
+	wrap := traced.Wrap(n.telemetry.Tracer, n.telemetry.Meter, clock.System)
+	if inner, outer := n.cfg.Wrap, wrap; inner != nil {
+		wrap = func(b backend.Backend) backend.Backend { return outer(inner(b)) }
+	}
 	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(startPatience))
 	try := func() error {
 		s, err := open.Open(ctx, n.cfg.Store, open.Options{
-			Clock: clock.System, Shards: n.cfg.Shards, MaxEvent: n.cfg.Limit, Migrate: n.cfg.Migrate, Wrap: traced.Wrap(n.telemetry.Tracer, n.telemetry.Meter, clock.System),
+			Clock: clock.System, Shards: n.cfg.Shards, MaxEvent: n.cfg.Limit, Migrate: n.cfg.Migrate, Wrap: wrap,
 		})
 		if err != nil && !errors.Is(err, rendezvous.ErrUnavailable) {
 			return backoff.Permanent(err)
