@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/rendezvous-events/rendezvous/internal/pgtest"
+)
+
+// victim is something that is killed and comes back.
+type victim interface {
+	Name() string
+	Kill() error
+	Restart(ctx context.Context) error
+	Up(ctx context.Context) error
+}
+
+// database is the cluster as a victim: its postmaster is killed, its sessions notice by themselves.
+type postgres struct{ cluster *pgtest.Cluster }
+
+func (postgres) Name() string                        { return "postgres" }
+func (d postgres) Kill() error                       { return d.cluster.Kill() }
+func (d postgres) Restart(ctx context.Context) error { return d.cluster.Restart(ctx) }
+func (postgres) Up(context.Context) error            { return nil } // Restart waits for connections
+
+const (
+	beforeKill  = 500 * time.Millisecond
+	beforeStart = 300 * time.Millisecond
+
+	shareTwo    = 0.15 // of the rounds kill two at once,
+	shareDelete = 0.08 // delete every stream and consumer instead,
+	shareWipe   = 0.25 // of the broker's deaths take its folder along,
+	shareHaste  = 0.25 // do not wait until what was killed works again
+)
+
+// chaos kills, round by round.
+type chaos struct {
+	plane  *plane
+	rng    *rand.Rand
+	say    func(format string, args ...any)
+	rounds int
+	kills  map[string]int
+}
+
+func newChaos(p *plane, seed uint64, say func(string, ...any)) *chaos {
+	return &chaos{plane: p, rng: rand.New(rand.NewPCG(seed, 1)), say: say, kills: map[string]int{}}
+}
+
+// run goes through rounds until there were enough of them or ctx ends. An error is a part of the plane that did not come back.
+func (c *chaos) run(ctx context.Context, rounds int) error {
+	for c.rounds < rounds || rounds == 0 {
+		if !pause(ctx, c.upTo(beforeKill)) {
+			return nil
+		}
+		if err := c.round(context.WithoutCancel(ctx)); err != nil {
+			return fmt.Errorf("round %d: %w", c.rounds, err)
+		}
+	}
+	return nil
+}
+
+func (c *chaos) upTo(d time.Duration) time.Duration { return time.Duration(c.rng.Int64N(int64(d))) }
+
+func (c *chaos) round(ctx context.Context) error {
+	c.rounds++
+	if c.rng.Float64() < shareDelete {
+		c.kills["streams deleted"]++
+		c.say("round %d: delete every stream", c.rounds)
+		return c.deleteStreams(ctx, c.rng.IntN(2) == 0)
+	}
+	chosen := c.choose()
+	wipe := c.rng.Float64() < shareWipe
+	for _, v := range chosen {
+		c.kills[v.Name()]++
+	}
+	c.say("round %d: kill %s", c.rounds, names(chosen))
+	if err := each(chosen, victim.Kill); err != nil {
+		return err
+	}
+	if wipe && strings.Contains(names(chosen), "broker") {
+		c.kills["broker's folder"]++
+		c.say("round %d: remove the broker's folder", c.rounds)
+		if err := os.RemoveAll(c.plane.brokerFolder()); err != nil {
+			return err
+		}
+	}
+	pause(ctx, c.upTo(beforeStart))
+	if err := each(chosen, func(v victim) error { return v.Restart(ctx) }); err != nil {
+		return err
+	}
+	if c.rng.Float64() < shareHaste {
+		return nil
+	}
+	return each(chosen, func(v victim) error { return v.Up(ctx) })
+}
+
+// choose picks one or two.
+func (c *chaos) choose() []victim {
+	all := []victim{c.plane.broker, postgres{c.plane.cluster}}
+	for _, w := range c.plane.workers {
+		all = append(all, w)
+	}
+	c.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if c.rng.Float64() < shareTwo {
+		return all[:2]
+	}
+	return all[:1]
+}
+
+func names(all []victim) string {
+	list := make([]string, len(all))
+	for i, v := range all {
+		list[i] = v.Name()
+	}
+	return strings.Join(list, " and ")
+}
+
+// each does the same to all at once.
+func each(all []victim, do func(victim) error) error {
+	errs := make([]error, len(all))
+	var doing sync.WaitGroup
+	for i, v := range all {
+		doing.Go(func() { errs[i] = do(v) })
+	}
+	doing.Wait()
+	return errors.Join(errs...)
+}
+
+// deleteStreams takes everything JetStream has. What is gone already, or cannot be asked for because the broker is away, is no error.
+func (c *chaos) deleteStreams(ctx context.Context, consumersFirst bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	js := c.plane.js
+	streams := js.StreamNames(ctx)
+	var list []string
+	for name := range streams.Name() {
+		list = append(list, name)
+	}
+	for _, name := range list {
+		if consumersFirst {
+			deleteConsumers(ctx, js, name)
+		}
+		if err := js.DeleteStream(ctx, name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			c.say("stream %s was not deleted: %v", name, err)
+		}
+	}
+	return nil
+}
+
+func deleteConsumers(ctx context.Context, js jetstream.JetStream, name string) {
+	stream, err := js.Stream(ctx, name)
+	if err != nil {
+		return
+	}
+	for consumer := range stream.ConsumerNames(ctx).Name() {
+		_ = stream.DeleteConsumer(ctx, consumer) // whatever is left goes with the stream
+	}
+}
+
+// pause waits, and reports whether ctx still lasts.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

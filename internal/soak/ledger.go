@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+)
+
+// Doors of events.
+const (
+	requestDoor = "request"
+	streamDoor  = "stream"
+)
+
+// ledger holds what the plane promised, and what nobody may see: broken promises. Safe for concurrent use.
+type ledger struct {
+	mu         sync.Mutex
+	events     map[eventKey]string // the door that accepted it first
+	waits      map[waitKey]bool    // registered; true: the reply was the answer
+	runs       map[runKey]string   // started: its workflow
+	ended      map[runKey]bool     // concluded, continued or cancelled
+	pairs      []pair
+	complete   map[runKey]bool // workflows that are to complete once all their events are accepted
+	duplicates int             // answered by the request door
+	resent     int             // published again, because events.get did not know it
+	conflicts  int             // identities sent with other content, and refused
+	abandoned  int             // leases left to run out
+	broken     []string
+	last       time.Time // when an event was last accepted
+}
+
+type eventKey struct {
+	tenant string
+	rendezvous.EventID
+}
+
+type waitKey struct {
+	tenant string
+	rendezvous.WaitID
+}
+
+type runKey struct{ tenant, id string }
+
+// pair is a wait and the one event that shares a key with it.
+type pair struct {
+	tenant string
+	wait   rendezvous.WaitID
+	event  rendezvous.EventID
+}
+
+func newLedger() *ledger {
+	return &ledger{
+		events: map[eventKey]string{}, waits: map[waitKey]bool{}, runs: map[runKey]string{}, ended: map[runKey]bool{}, complete: map[runKey]bool{},
+		last: time.Now(),
+	}
+}
+
+// accepted notes a promise of a door; it reports whether it is the first for that event.
+func (l *ledger) accepted(tenant string, e rendezvous.EventID, door string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := eventKey{tenant, e}
+	_, known := l.events[key]
+	if !known {
+		l.events[key], l.last = door, time.Now()
+	}
+	return !known
+}
+
+func (l *ledger) registered(tenant string, w rendezvous.WaitID, answered bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := waitKey{tenant, w}
+	l.waits[key] = l.waits[key] || answered
+}
+
+func (l *ledger) started(tenant, workflow, run string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[runKey{tenant, run}] = workflow
+}
+
+func (l *ledger) concluded(tenant, run string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended[runKey{tenant, run}] = true
+}
+
+func (l *ledger) meet(tenant string, w rendezvous.WaitID, e rendezvous.EventID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pairs = append(l.pairs, pair{tenant, w, e})
+}
+
+// completes says that nothing is missing any more for a workflow to complete.
+func (l *ledger) completes(tenant, workflow string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.complete[runKey{tenant, workflow}] = true
+}
+
+func (l *ledger) count(n *int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*n++
+}
+
+// violation notes something that the contract rules out.
+func (l *ledger) violation(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = append(l.broken, fmt.Sprintf(format, args...))
+}
+
+// byDoor counts accepted events.
+func (l *ledger) byDoor() (request, stream int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, door := range l.events {
+		if door == requestDoor {
+			request++
+		} else {
+			stream++
+		}
+	}
+	return request, stream
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/client"
+	"github.com/rendezvous-events/rendezvous/wire"
+)
+
+const (
+	atOnce = 96 // cases under way
+
+	// Queues: of runs that nobody drives, that an executor drives, and that wild drivers do.
+	queueIdle   = "idle"
+	queueDriven = "driven"
+	queueWild   = "wild"
+)
+
+// load puts cases on the plane: each is a small story of runs, waits and events, told to its end however often it has to be repeated.
+type load struct {
+	access []*access
+	ledger *ledger
+	pace   *rate.Limiter // of events
+	seed   uint64
+	next   atomic.Uint64
+}
+
+func newLoad(all []*access, l *ledger, perSecond int, seed uint64) *load {
+	return &load{access: all, ledger: l, pace: rate.NewLimiter(rate.Limit(perSecond), max(perSecond/4, 1)), seed: seed}
+}
+
+// run tells cases until none is to begin any more, and returns when all are told. cut ends those under way.
+func (l *load) run(begin, cut context.Context) {
+	var telling sync.WaitGroup
+	for range atOnce {
+		telling.Go(func() {
+			for begin.Err() == nil && cut.Err() == nil {
+				n := l.next.Add(1)
+				l.tell(cut, n, rand.New(rand.NewPCG(l.seed, n+1000)))
+			}
+		})
+	}
+	telling.Wait()
+}
+
+// tell tells one case.
+func (l *load) tell(ctx context.Context, n uint64, rng *rand.Rand) {
+	c := &story{load: l, access: l.access[rng.IntN(len(l.access))], rng: rng, id: fmt.Sprintf("c%d", n)}
+	switch r := rng.Float64(); {
+	case r < 0.35:
+		c.plain(ctx)
+	case r < 0.47:
+		c.line(ctx)
+	case r < 0.72:
+		c.driven(ctx)
+	case r < 0.94:
+		c.wild(ctx)
+	default:
+		c.addressed(ctx)
+	}
+}
+
+// story is one case.
+type story struct {
+	*load
+	access *access
+	rng    *rand.Rand
+	id     string
+}
+
+func (c *story) run(suffix string) string { return c.id + "-run" + suffix }
+
+// start starts a run; false when the load was cut off.
+func (c *story) start(ctx context.Context, workflow, run, queue string, input any) bool {
+	req := wire.StartRun{WorkflowID: workflow, RunID: run, Type: "soak", Queue: queue}
+	if input != nil {
+		req.Input = client.JSON(input).Wire()
+	}
+	_, err := c.access.any(c.rng).StartRun(ctx, req)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err != nil:
+		c.ledger.violation("runs.start of %s/%s: %v", c.access.tenant, run, err)
+		return false
+	}
+	c.ledger.started(c.access.tenant, workflow, run)
+	return true
+}
+
+// register registers a wait of a run nobody drives; false when the load was cut off.
+func (c *story) register(ctx context.Context, run, effect string, keys ...rendezvous.Key) bool {
+	req := wire.RegisterWait{RunID: run, Effect: effect, Type: eventType, Keys: keys}
+	if c.rng.IntN(4) == 0 {
+		req.From = source
+	}
+	got, err := c.access.any(c.rng).RegisterWait(ctx, req)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err != nil:
+		c.ledger.violation("waits.register of %s/%s %s: %v", c.access.tenant, run, effect, err)
+		return false
+	}
+	c.ledger.registered(c.access.tenant, rendezvous.WaitID{RunID: run, Effect: effect}, got.Answered != nil)
+	return true
+}
+
+// deliver sends an event of the case.
+func (c *story) deliver(ctx context.Context, e rendezvous.Event, run string) bool {
+	return c.send(ctx, c.access, c.rng, e, run)
+}
+
+// all does every step, in any order, and reports whether each was done.
+func (c *story) all(steps []func() bool) bool {
+	c.rng.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+	done := true
+	for _, step := range steps {
+		done = step() && done
+	}
+	return done
+}
+
+// idle lets some time pass, so that what follows meets another state of the plane.
+func (c *story) idle(ctx context.Context, most time.Duration) {
+	pause(ctx, time.Duration(c.rng.Int64N(int64(most))))
+}

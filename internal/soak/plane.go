@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/internal/pgtest"
+	"github.com/rendezvous-events/rendezvous/store/open"
+)
+
+const (
+	workers  = 2 // of each kind
+	database = "soak"
+	probing  = 2 * time.Second // one look at a health page
+)
+
+// The plane's periods, shortened so that minutes show what otherwise takes an hour.
+var shortened = []string{"--nats-ack-wait=2s", "--nats-replicas=1", "--drain=20s", "--log=info"}
+
+// plane is everything that can be killed.
+type plane struct {
+	folder   string // logs, programs, the broker's files
+	guard    *guard
+	cluster  *pgtest.Cluster
+	broker   *process
+	workers  []*process
+	doors    []string // addresses of the request door
+	admins   map[string]string
+	natsURL  string
+	nats     *nats.Conn
+	js       jetstream.JetStream
+	http     *http.Client
+	counters *counters
+
+	mu   sync.Mutex
+	died []error
+}
+
+// startPlane brings everything up and answers when all of it works.
+func startPlane(ctx context.Context, folder string) (p *plane, err error) {
+	p = &plane{folder: folder, admins: map[string]string{}, http: &http.Client{Timeout: probing}, counters: newCounters()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.end())
+		}
+	}()
+	if err := p.build(ctx); err != nil {
+		return p, err
+	}
+	if p.guard, err = startGuard(); err != nil {
+		return p, err
+	}
+	if err := p.startStore(ctx); err != nil {
+		return p, err
+	}
+	if err := p.design(); err != nil {
+		return p, err
+	}
+	for _, w := range append([]*process{p.broker}, p.workers...) {
+		if err := w.Start(); err != nil {
+			return p, err
+		}
+	}
+	if p.nats, err = nats.Connect(p.natsURL, nats.Name("soak"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond)); err != nil {
+		return p, err
+	}
+	if p.js, err = jetstream.New(p.nats); err != nil {
+		return p, err
+	}
+	return p, p.up(ctx)
+}
+
+// build compiles the real programs, once.
+func (p *plane) build(ctx context.Context) error {
+	const module = "github.com/rendezvous-events/rendezvous/cmd/"
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", p.folder+string(filepath.Separator), module+"ingest", module+"delivery-worker")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build the workers: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (p *plane) startStore(ctx context.Context) (err error) {
+	if p.cluster, err = pgtest.Start(ctx); err != nil {
+		return err
+	}
+	if err := p.cluster.CreateDatabase(ctx, database); err != nil {
+		return err
+	}
+	s, err := open.Open(ctx, p.cluster.URL(database), open.Options{Clock: clock.System, Migrate: true})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// design says what processes there are and how they reach each other.
+func (p *plane) design() error {
+	taken := map[int]bool{}
+	listen, err := address(taken)
+	if err != nil {
+		return err
+	}
+	p.natsURL = "nats://" + listen
+	p.broker = p.process("broker", func() (*exec.Cmd, error) {
+		return self(roleBroker, folderVariable+"="+p.brokerFolder(), listenVariable+"="+listen)
+	})
+	p.broker.ready = func(context.Context) error {
+		nc, err := nats.Connect(p.natsURL, nats.Name("soak probe"), nats.Timeout(probing))
+		if err == nil {
+			nc.Close()
+		}
+		return err
+	}
+	for i := range 2 * workers {
+		api, err1 := address(taken)
+		admin, err2 := address(taken)
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		program, flags := "delivery-worker", []string{"--sweep-tick=500ms", "--sweep-woken=1s"}
+		if i < workers {
+			program, flags = "ingest", []string{"--http=" + api}
+			p.doors = append(p.doors, api)
+		}
+		p.addWorker(fmt.Sprintf("%s-%d", program, i%workers), program, admin, flags)
+	}
+	return nil
+}
+
+func (p *plane) addWorker(name, program, admin string, flags []string) {
+	args := append(append([]string{"--nats=" + p.natsURL, "--admin=" + admin}, shortened...), flags...)
+	w := p.process(name, func() (*exec.Cmd, error) {
+		cmd := exec.Command(filepath.Join(p.folder, program), args...)
+		// By the environment, because a command line shows the password to the whole machine.
+		cmd.Env = append(os.Environ(), "RENDEZVOUS_STORE="+p.cluster.URL(database))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		return cmd, nil
+	})
+	w.ready = func(ctx context.Context) error { return p.page(ctx, admin, "/readyz", io.Discard) }
+	p.workers = append(p.workers, w)
+	p.admins[name] = admin
+}
+
+func (p *plane) process(name string, command func() (*exec.Cmd, error)) *process {
+	return &process{name: name, log: filepath.Join(p.folder, name+".log"), command: command, guard: p.guard, died: p.unasked}
+}
+
+func (p *plane) brokerFolder() string { return filepath.Join(p.folder, "jetstream") }
+
+// page reads a page of an admin address.
+func (p *plane) page(ctx context.Context, admin, path string, into io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := p.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		why, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
+		return fmt.Errorf("%s answers %s: %s", path, resp.Status, why)
+	}
+	_, err = io.Copy(into, resp.Body)
+	return err
+}
+
+// unasked notes that a process ended by itself, which none may, and starts it again.
+func (p *plane) unasked(name string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.died = append(p.died, fmt.Errorf("%s ended by itself: %v (see %s.log)", name, err, name))
+	for _, w := range append([]*process{p.broker}, p.workers...) {
+		if w.name == name && len(p.died) < 20 {
+			if err := w.Start(); err != nil {
+				p.died = append(p.died, err)
+			}
+		}
+	}
+}
+
+// up answers when everything works.
+func (p *plane) up(ctx context.Context) error {
+	for _, w := range append([]*process{p.broker}, p.workers...) {
+		if err := w.Up(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stopWorkers ends the workers as an operator would.
+func (p *plane) stopWorkers() error {
+	errs := make([]error, len(p.workers))
+	var all sync.WaitGroup
+	for i, w := range p.workers {
+		all.Go(func() { errs[i] = w.Stop() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// end takes down what is left; the errors tell what did not go well.
+func (p *plane) end() error {
+	var errs []error
+	if p.nats != nil {
+		p.nats.Close()
+	}
+	for _, w := range p.workers {
+		errs = append(errs, w.Kill())
+	}
+	if p.broker != nil {
+		errs = append(errs, p.broker.Stop())
+	}
+	if p.cluster != nil {
+		errs = append(errs, p.cluster.Stop())
+	}
+	if p.guard != nil {
+		errs = append(errs, p.guard.end())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Each check is a query that finds what must not be: one text column, the keys of an offending row. Its first line says which promise it holds the
+// store to.
+//
+//go:embed checks/*.sql
+var checkFiles embed.FS
+
+//go:embed ledger.sql
+var ledgerSQL string
+
+// settling are the checks that hold only once the plane has come to rest, in the order in which it does.
+var settling = []string{"run_not_completed", "lease_left_standing", "claim_left_standing", "pair_left_apart"}
+
+const shown = 8 // offending rows of a check that are printed
+
+// finding is a check that found something.
+type finding struct {
+	check   string
+	promise string
+	keys    []string
+}
+
+func (f finding) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d rows\n    %s\n", f.check, len(f.keys), f.promise)
+	for _, k := range f.keys[:min(len(f.keys), shown)] {
+		fmt.Fprintf(&b, "    - %s\n", k)
+	}
+	return b.String()
+}
+
+// verifier asks the store.
+type verifier struct{ conn *pgx.Conn }
+
+func newVerifier(ctx context.Context, url string) (*verifier, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return &verifier{conn}, nil
+}
+
+func (v *verifier) close(ctx context.Context) { _ = v.conn.Close(ctx) }
+
+// load puts the ledger beside the store's tables.
+func (v *verifier) load(ctx context.Context, l *ledger) error {
+	if _, err := v.conn.Exec(ctx, ledgerSQL); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var accepted, registered, started, pairs, completes [][]any
+	for k, door := range l.events {
+		accepted = append(accepted, []any{k.tenant, k.Source, k.ID, door})
+	}
+	for k, answered := range l.waits {
+		registered = append(registered, []any{k.tenant, k.RunID, k.Effect, answered})
+	}
+	for k, workflow := range l.runs {
+		started = append(started, []any{k.tenant, k.id, workflow, l.ended[k]})
+	}
+	for _, p := range l.pairs {
+		pairs = append(pairs, []any{p.tenant, p.wait.RunID, p.wait.Effect, p.event.Source, p.event.ID})
+	}
+	for k := range l.complete {
+		completes = append(completes, []any{k.tenant, k.id})
+	}
+	for _, t := range []struct {
+		name    string
+		columns []string
+		rows    [][]any
+	}{
+		{"accepted", []string{"tenant", "source", "id", "door"}, accepted},
+		{"registered", []string{"tenant", "run_id", "effect", "answered"}, registered},
+		{"started", []string{"tenant", "run_id", "workflow_id", "ended"}, started},
+		{"pairs", []string{"tenant", "run_id", "effect", "source", "id"}, pairs},
+		{"completes", []string{"tenant", "workflow_id"}, completes},
+	} {
+		if _, err := v.conn.CopyFrom(ctx, pgx.Identifier{"soak", t.name}, t.columns, pgx.CopyFromRows(t.rows)); err != nil {
+			return fmt.Errorf("the ledger of %s: %w", t.name, err)
+		}
+	}
+	_, err := v.conn.Exec(ctx, "ANALYZE")
+	return err
+}
+
+// settle waits until the named checks find nothing any more, or until the time is over; what is left then is found again by all.
+func (v *verifier) settle(ctx context.Context, limit time.Duration, checks ...string) (time.Duration, error) {
+	start := time.Now()
+	for {
+		left := false
+		for _, name := range checks {
+			f, err := v.check(ctx, name)
+			if err != nil {
+				return 0, err
+			}
+			if left = len(f.keys) > 0; left {
+				break
+			}
+		}
+		took := time.Since(start)
+		if !left || took > limit || !pause(ctx, 250*time.Millisecond) {
+			return took, nil
+		}
+	}
+}
+
+// all runs every check and answers what was found.
+func (v *verifier) all(ctx context.Context) (ran int, found []finding, err error) {
+	entries, err := fs.ReadDir(checkFiles, "checks")
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, e := range entries {
+		f, err := v.check(ctx, strings.TrimSuffix(e.Name(), ".sql"))
+		if err != nil {
+			return ran, found, err
+		}
+		ran++
+		if len(f.keys) > 0 {
+			found = append(found, f)
+		}
+	}
+	return ran, found, nil
+}
+
+func (v *verifier) check(ctx context.Context, name string) (finding, error) {
+	text, err := checkFiles.ReadFile(path.Join("checks", name+".sql"))
+	if err != nil {
+		return finding{}, err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	f := finding{check: name, promise: strings.TrimPrefix(first, "-- ")}
+	rows, err := v.conn.Query(ctx, string(text))
+	if err != nil {
+		return f, fmt.Errorf("check %s: %w", name, err)
+	}
+	if f.keys, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		return f, fmt.Errorf("check %s: %w", name, err)
+	}
+	slices.Sort(f.keys)
+	return f, nil
+}
+
+// figures are counts for the summary.
+type figures struct {
+	events, answered, live, dead  int
+	workflows, waits, records     int
+	quarantined, failed, reclaims int
+}
+
+const figuresSQL = `SELECT
+	(SELECT count(*) FROM events), (SELECT count(*) FROM events WHERE state = 'consumed'), (SELECT count(*) FROM events WHERE state = 'live'),
+	(SELECT count(*) FROM events WHERE state = 'dead'), (SELECT count(*) FROM workflows),
+	(SELECT count(*) FROM history WHERE kind = 'wait.registered'), (SELECT count(*) FROM history),
+	(SELECT count(*) FROM waits WHERE quarantined_at IS NOT NULL), (SELECT count(*) FROM events WHERE offer_failures > 0),
+	(SELECT coalesce(max(reclaims), 0) FROM workflows)`
+
+func (v *verifier) figures(ctx context.Context) (f figures, err error) {
+	err = v.conn.QueryRow(ctx, figuresSQL).Scan(&f.events, &f.answered, &f.live, &f.dead, &f.workflows, &f.waits, &f.records, &f.quarantined, &f.failed, &f.reclaims)
+	return f, err
+}
