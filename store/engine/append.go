@@ -182,9 +182,6 @@ func (u *unit) write(ctx context.Context, f *flow, run *backend.Run, b *batch) (
 	w.o.Head = f.Head
 	if len(b.records) > 0 {
 		w.o.First = before + 1
-		if b.epoch != 0 {
-			f.Reclaims = 0 // RN-38: a driver moved the head
-		}
 		if err := u.keep(b, before+1, last, *w.o); err != nil {
 			return nil, err
 		}

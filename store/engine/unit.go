@@ -27,6 +27,7 @@ type unit struct {
 type flow struct {
 	*backend.Workflow
 	free   bool // unsealed and under no live lease when it was locked
+	driven bool // the verb is its driver's, under a good epoch
 	woken  *backend.Woken
 	notify bool // its mark is noticed right after the commit
 }
@@ -105,6 +106,7 @@ func (u *unit) checkLease(f *flow, epoch int64) error {
 	case epoch != 0 && (f.LeaseOwner == "" || f.LeaseEpoch != epoch):
 		return fenced(f.LeaseEpoch)
 	}
+	f.driven = f.driven || epoch != 0
 	return nil
 }
 
@@ -173,6 +175,9 @@ func (u *unit) record(f *flow, r rendezvous.Record) *backend.Record {
 		r.Data = []byte("{}")
 	}
 	f.UpdatedAt = r.RecordedAt
+	if f.driven {
+		f.Reclaims = 0 // RN-38: a driver moved the head
+	}
 	if s := r.Kind.Status(); s != "" {
 		f.Status = s
 		f.ClosedAt = time.Time{}
