@@ -14,4 +14,6 @@ var roles = []role{
 	{"runs_repeats", runsRepeats},
 	{"runs_starting", runsStarting},
 	{"runs_leases", runsLeases},
+	{"runs_driving", runsDriving},
+	{"runs_reclaiming", runsReclaiming},
 }
