@@ -7,6 +7,7 @@ var roles = []role{
 	{"events_meeting", eventsMeeting},
 	{"events_targeted", eventsTargeted},
 	{"events_parking", eventsParking},
+	{"events_attempts", eventsAttempts},
 	{"history", histories},
 	{"history_order", historyOrder},
 	{"history_lists", historyLists},
