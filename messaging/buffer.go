@@ -19,10 +19,12 @@ type buffer struct {
 	closed bool
 }
 
-// held is a message, the durable (by index) it came from, and its size in bytes.
+// held is a message, its size in bytes, and the durable it came from: which, and since when that had been there.
 type held struct {
 	Msg
-	from, size int
+	size int
+	from int
+	born time.Time
 }
 
 func newBuffer(c clock.Clock) *buffer { return &buffer{clock: c, changed: make(chan struct{}, 1)} }
@@ -79,13 +81,10 @@ func (b *buffer) take(opts Batch) []held {
 }
 
 // close empties the buffer for good.
-func (b *buffer) close() []Msg {
+func (b *buffer) close() []held {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	rest := make([]Msg, len(b.msgs))
-	for i, h := range b.msgs {
-		rest[i] = h.Msg
-	}
+	rest := b.msgs
 	b.msgs, b.bytes, b.closed = nil, 0, true
 	return rest
 }

@@ -151,7 +151,8 @@ func traffic(t *testing.T, p *plane, n int, trouble map[int]func(), poll bool) {
 }
 
 func TestABrokerRestartedUnderTrafficLosesNothing(t *testing.T) {
-	p := newPlane(t, func(c *messaging.Config) { c.Embedded.NoSync = false })
+	// AckWait: a message that was on its way when the broker went down comes again after it.
+	p := newPlane(t, func(c *messaging.Config) { c.Embedded.NoSync, c.AckWait = false, 2*time.Second })
 	p.provision()
 	again := func() { p.restart(func() {}) }
 	traffic(t, p, 600, map[int]func(){100: again, 250: again, 251: again, 500: again}, false)
@@ -175,6 +176,39 @@ func TestStreamsDeletedUnderTrafficOfAnotherProcessHealByThemselves(t *testing.T
 	p.outside()
 	p.provision()
 	traffic(t, p, 200, map[int]func(){50: p.deleteStreams, 150: p.deleteStreams}, true)
+}
+
+// A stream made again counts from 1, as the one before did: what was in hand from that one must not be acknowledged to this one, where the
+// same numbers are events nobody has committed.
+func TestAcknowledgementsOfADeletedStreamTakeNothingFromTheNewOne(t *testing.T) {
+	p := newPlane(t)
+	p.provision()
+	p.send("acme", "e", nil, []byte("old"))
+	s := newSeen()
+	began, goOn, gaps := make(chan struct{}), make(chan struct{}), make(chan struct{}, 100)
+	opts := messaging.ConsumeOptions{Batch: messaging.Batch{Size: 1, Concurrency: 2}, Gap: func() { gaps <- struct{}{} }}
+	c, err := p.conn.ConsumeInbox(opts, func(_ context.Context, b []messaging.Msg) []messaging.Outcome {
+		if string(b[0].Data) == "old" {
+			close(began)
+			<-goOn
+			return []messaging.Outcome{messaging.Ack()}
+		}
+		s.add(string(b[0].Data))
+		if b[0].Delivered == 1 {
+			return []messaging.Outcome{messaging.Retry(2 * time.Second)} // the store is away
+		}
+		return []messaging.Outcome{messaging.Ack()}
+	})
+	must(t, err)
+	<-gaps
+	<-began
+	p.deleteStreams()
+	<-gaps // made again
+	p.send("acme", "e", nil, []byte("new"))
+	s.wait(t, "the new one is tried", func() bool { return s.of("new") == 1 })
+	close(goOn) // and now the old one of the same number is done
+	s.wait(t, "the new one comes again", func() bool { return s.of("new") == 2 })
+	stop(t, c)
 }
 
 func TestConsumersDeletedUnderTrafficHealByThemselves(t *testing.T) {

@@ -72,8 +72,9 @@ type source struct {
 	api      string // prefix of JetStream's API subjects
 	stream   string
 	durables []string
-	ensure   func(context.Context) error // makes stream and durables when they are missing
 	deps     Deps
+	ensure   func(context.Context) error            // makes stream and durables when they are missing
+	created  func(stream, durable string) time.Time // since when what ensure found has been there
 }
 
 func start(src source, opts ConsumeOptions, h handler) (*Consumption, error) {
@@ -145,7 +146,7 @@ func (c *Consumption) run(ctx context.Context, h handler, endTend func()) {
 }
 
 // gather waits for a first message and then for company; nil once a stop was asked for.
-func (c *Consumption) gather() []Msg {
+func (c *Consumption) gather() []held {
 	for {
 		select {
 		case <-c.stopped:
@@ -183,8 +184,12 @@ func (c *Consumption) await(d time.Duration) bool {
 	return true
 }
 
-func (c *Consumption) handle(ctx context.Context, h handler, batch []Msg) {
-	outcomes := h(ctx, batch)
+func (c *Consumption) handle(ctx context.Context, h handler, batch []held) {
+	msgs := make([]Msg, len(batch))
+	for i, m := range batch {
+		msgs[i] = m.Msg
+	}
+	outcomes := h(ctx, msgs)
 	if len(outcomes) != len(batch) && len(outcomes) > 0 {
 		c.src.deps.Log.Error("handler answered another number of outcomes than it got messages; the rest comes again",
 			"stream", c.src.stream, "messages", len(batch), "outcomes", len(outcomes))
@@ -194,20 +199,13 @@ func (c *Consumption) handle(ctx context.Context, h handler, batch []Msg) {
 		if i < len(outcomes) {
 			o = outcomes[i]
 		}
-		c.acknowledge(m, o)
+		c.pull.acknowledge(m, o)
 	}
 }
 
-func (c *Consumption) release(rest []Msg) {
+func (c *Consumption) release(rest []held) {
 	for _, m := range rest {
-		c.acknowledge(m, Release())
-	}
-}
-
-// acknowledge tells the broker. What cannot be told comes again after AckWait, and is a no-op then.
-func (c *Consumption) acknowledge(m Msg, o Outcome) {
-	if err := c.src.nc.Publish(m.reply, o.acknowledgement(m.Delivered, c.src.deps.Jitter)); err != nil {
-		c.src.deps.Log.Debug("acknowledgement not sent; the message comes again", "stream", c.src.stream, "outcome", o.String(), "error", err)
+		c.pull.acknowledge(m, Release())
 	}
 }
 

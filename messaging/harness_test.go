@@ -46,7 +46,8 @@ func newPlane(t *testing.T, change ...func(*messaging.Config)) *plane {
 	cfg := messaging.DefaultConfig()
 	cfg.Name = t.Name()
 	cfg.Embedded.StoreDir = t.TempDir()
-	cfg.Embedded.NoSync = true // speed; one test syncs
+	cfg.Embedded.NoSync = true           // speed; some tests sync
+	cfg.PublishTimeout = 2 * time.Second // a message sent to a stream that goes away at that moment is never answered
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -34,7 +34,8 @@ func (c *Conn) ConsumeMatch(opts ConsumeOptions, h func(ctx context.Context, bat
 
 func (c *Conn) source(stream string, durables ...string) source {
 	return source{
-		nc: c.con, api: apiPrefix(c.cfg.Domain), stream: stream, durables: durables, ensure: c.Provision, deps: c.deps,
+		nc: c.con, api: apiPrefix(c.cfg.Domain), stream: stream, durables: durables, deps: c.deps,
+		ensure: c.Provision, created: c.prov.settle.created,
 	}
 }
 

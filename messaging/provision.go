@@ -49,8 +49,9 @@ func (p *provisioner) run(ctx context.Context) error {
 			return err
 		}
 	}
+	consumers := consumers{js: p.js, log: p.log, settle: p.settle}
 	for _, d := range p.durables() {
-		if err := ensureConsumer(ctx, p.js, p.log, p.settle, d.stream, d.config); err != nil {
+		if err := consumers.ensure(ctx, d.stream, d.config); err != nil {
 			return err
 		}
 	}
@@ -141,54 +142,76 @@ func durableConfig(name, filter string, ackWait time.Duration, inFlight int) jet
 func (p *provisioner) ensureStream(ctx context.Context, want jetstream.StreamConfig) error {
 	have, err := p.js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err := p.settle.wait(ctx, want.Name, ""); err != nil {
-			return err
-		}
-		_, err = p.js.CreateStream(ctx, want)
-		if err == nil {
-			p.log.Info("stream created", "stream", want.Name)
-			p.settle.found(want.Name, "")
-			return nil
-		}
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			return nil // another worker was faster
-		}
+		have, err = p.makeStream(ctx, want)
 	}
 	if err != nil {
 		return provisionError("stream", want.Name, err)
 	}
-	p.settle.found(want.Name, "")
-	if got := have.CachedInfo().Config.Subjects; !sameSet(got, want.Subjects) {
+	info := have.CachedInfo()
+	p.settle.found(want.Name, "", info.Created)
+	if got := info.Config.Subjects; !sameSet(got, want.Subjects) {
 		p.log.Warn("stream has other subjects than this version would give it; left as it is", "stream", want.Name, "subjects", got)
 	}
 	return nil
 }
 
-// ensureConsumer creates a durable that is missing.
-func ensureConsumer(ctx context.Context, js jetstream.JetStream, log *slog.Logger, settle *settler, stream string, want jetstream.ConsumerConfig) error {
-	have, err := js.Consumer(ctx, stream, want.Durable)
+func (p *provisioner) makeStream(ctx context.Context, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	missing := func() bool {
+		_, err := p.js.Stream(ctx, want.Name)
+		return errors.Is(err, jetstream.ErrStreamNotFound)
+	}
+	if err := p.settle.wait(ctx, want.Name, "", missing); err != nil {
+		return nil, err
+	}
+	made, err := p.js.CreateStream(ctx, want)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another worker was faster
+		return p.js.Stream(ctx, want.Name)
+	}
+	if err == nil {
+		p.log.Info("stream created", "stream", want.Name)
+	}
+	return made, err
+}
+
+// consumers makes durables that are missing.
+type consumers struct {
+	js     jetstream.JetStream
+	log    *slog.Logger
+	settle *settler
+}
+
+func (c consumers) ensure(ctx context.Context, stream string, want jetstream.ConsumerConfig) error {
+	have, err := c.js.Consumer(ctx, stream, want.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		if err := settle.wait(ctx, stream, want.Durable); err != nil {
-			return err
-		}
-		_, err = js.CreateConsumer(ctx, stream, want)
-		if err == nil {
-			log.Info("consumer created", "stream", stream, "consumer", want.Durable)
-			settle.found(stream, want.Durable)
-			return nil
-		}
-		if errors.Is(err, jetstream.ErrConsumerExists) {
-			return nil
-		}
+		have, err = c.make(ctx, stream, want)
 	}
 	if err != nil {
 		return provisionError("consumer", stream+"/"+want.Durable, err)
 	}
-	settle.found(stream, want.Durable)
-	if got := have.CachedInfo().Config.FilterSubject; got != want.FilterSubject {
-		log.Warn("consumer has another filter than this version would give it; left as it is", "consumer", want.Durable, "filter", got)
+	info := have.CachedInfo()
+	c.settle.found(stream, want.Durable, info.Created)
+	if got := info.Config.FilterSubject; got != want.FilterSubject {
+		c.log.Warn("consumer has another filter than this version would give it; left as it is", "consumer", want.Durable, "filter", got)
 	}
 	return nil
+}
+
+func (c consumers) make(ctx context.Context, stream string, want jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	missing := func() bool {
+		_, err := c.js.Consumer(ctx, stream, want.Durable)
+		return errors.Is(err, jetstream.ErrConsumerNotFound)
+	}
+	if err := c.settle.wait(ctx, stream, want.Durable, missing); err != nil {
+		return nil, err
+	}
+	made, err := c.js.CreateConsumer(ctx, stream, want)
+	if errors.Is(err, jetstream.ErrConsumerExists) {
+		return c.js.Consumer(ctx, stream, want.Durable)
+	}
+	if err == nil {
+		c.log.Info("consumer created", "stream", stream, "consumer", want.Durable)
+	}
+	return made, err
 }
 
 // subjectsOverlap is JetStream's code for a stream that already takes one of the subjects.

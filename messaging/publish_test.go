@@ -229,7 +229,7 @@ func TestAFullMatchRefusesAndNamesWhatDidNotFit(t *testing.T) {
 		t.Fatalf("got %v, want a PublishError", err)
 	}
 	stored := int(p.stream("rdv_MATCH").State.Msgs)
-	if stored == 0 || stored+len(pe.Failed) != 8000 {
-		t.Errorf("%d stored and %d named of 8000", stored, len(pe.Failed))
+	if stored == 0 || stored == 8000 || stored+len(pe.Failed) < 8000 {
+		t.Errorf("%d stored and %d named of 8000: what is not stored is named", stored, len(pe.Failed))
 	}
 }

@@ -3,22 +3,17 @@ package messaging
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"github.com/rendezvous-events/rendezvous/clock"
 )
 
 const (
 	pullExpires   = 30 * time.Second
 	pullHeartbeat = 5 * time.Second
-	healFirst     = 50 * time.Millisecond
-	healMost      = 5 * time.Second
 )
 
 // puller asks the broker for messages: one standing request for each durable, and a new one as soon as it has ended and there is room.
@@ -36,14 +31,16 @@ type puller struct {
 
 	inbox  string
 	sub    *nats.Subscription
-	closed chan struct{} // the subscription has handed over its last message
-	kick   chan struct{} // capacity 1: some feed is broken
+	news   []*nats.Subscription // deletions
+	closed chan struct{}        // the subscription has handed over its last message
+	kick   chan struct{}        // capacity 1: some feed is broken
 
 	mu      sync.Mutex
 	feeds   []feed
 	index   map[string]int // durable's name → feed
 	stopped bool
-	tries   uint64 // heals since the broker last gave a sign of life
+	late    []verdictOn // what could not be said while its feed was broken
+	tries   uint64      // heals since the broker last gave a sign of life
 }
 
 // feed is one durable as the puller sees it: idle, pulling or broken.
@@ -51,11 +48,13 @@ type feed struct {
 	name     string
 	pulling  bool
 	broken   bool
+	breaks   uint64 // how often it broke
 	no       uint64 // number of the standing request; statuses of older ones are ignored
 	want     int    // messages the standing request may still bring
 	got      int    // messages it has brought
 	buffered int
 	bytes    int
+	born     time.Time // since when the durable has been there
 	single   bool      // the next message is larger than a request may be: take it alone
 	seen     time.Time // last sign of life while pulling
 }
@@ -88,7 +87,34 @@ func (p *puller) subscribe() error {
 	}
 	sub.SetClosedHandler(func(string) { close(p.closed) })
 	p.sub = sub
+	return p.listen()
+}
+
+// listen learns of deletions from the broker. A durable with no standing request is told of its end in no other way.
+func (p *puller) listen() error {
+	for _, subject := range []string{
+		"$JS.EVENT.ADVISORY.STREAM.DELETED." + p.src.stream,
+		"$JS.EVENT.ADVISORY.CONSUMER.DELETED." + p.src.stream + ".*",
+	} {
+		sub, err := p.src.nc.Subscribe(subject, p.deleted)
+		if err != nil {
+			return err
+		}
+		p.news = append(p.news, sub)
+	}
 	return nil
+}
+
+// deleted hears of a deletion: of the stream, or of a consumer, its last token.
+func (p *puller) deleted(m *nats.Msg) {
+	last := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.feeds {
+		if last == p.src.stream || last == p.feeds[i].name {
+			p.breakFeed(&p.feeds[i])
+		}
+	}
 }
 
 // unsubscribe ends the subscription; what is on its way still arrives, as long as the connection stands.
@@ -96,6 +122,9 @@ func (p *puller) unsubscribe(ctx context.Context) {
 	p.mu.Lock()
 	p.stopped = true
 	p.mu.Unlock()
+	for _, sub := range p.news {
+		_ = sub.Unsubscribe() // fails only when it is gone already
+	}
 	if !p.src.nc.IsConnected() || p.sub.Drain() != nil {
 		_ = p.sub.Unsubscribe() // fails only when it is gone already
 		return
@@ -107,13 +136,11 @@ func (p *puller) unsubscribe(ctx context.Context) {
 }
 
 // take removes a batch from the buffer and asks for more in its place.
-func (p *puller) take(opts Batch) []Msg {
+func (p *puller) take(opts Batch) []held {
 	batch := p.buf.take(opts)
-	msgs := make([]Msg, len(batch))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, h := range batch {
-		msgs[i] = h.Msg
+	for _, h := range batch {
 		f := &p.feeds[h.from]
 		f.buffered--
 		f.bytes -= h.size
@@ -121,7 +148,7 @@ func (p *puller) take(opts Batch) []Msg {
 	for i := range p.feeds {
 		p.refill(i)
 	}
-	return msgs
+	return batch
 }
 
 // blocked reports whether a durable has brought its whole share: waiting long for company of other durables would keep the rest
@@ -149,22 +176,21 @@ func (p *puller) receive(m *nats.Msg) {
 		p.status(m)
 		return
 	}
-	size := msg.size()
-	i, known := p.from(durable, size)
-	if known && p.buf.add(held{msg, i, size}) {
-		return
-	}
-	p.giveBack(msg)
-}
-
-// from books a message that has come for a durable.
-func (p *puller) from(durable string, size int) (int, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	i, known := p.index[durable]
 	if !known {
-		return 0, false
+		return // not ours: it comes again to whoever it is for
 	}
+	h := held{Msg: msg, size: msg.size(), from: i}
+	h.born = p.book(i, h.size)
+	if !p.buf.add(h) {
+		p.acknowledge(h, Release())
+	}
+}
+
+// book counts a message that has come for a durable and answers since when that has been there.
+func (p *puller) book(i, size int) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	f := &p.feeds[i]
 	p.alive(f)
 	f.buffered++
@@ -174,11 +200,7 @@ func (p *puller) from(durable string, size int) (int, bool) {
 		f.pulling, f.single = false, false
 		p.refill(i)
 	}
-	return i, true
-}
-
-func (p *puller) giveBack(m Msg) {
-	_ = p.src.nc.Publish(m.reply, Release().acknowledgement(m.Delivered, p.src.deps.Jitter)) // else it comes after AckWait
+	return f.born
 }
 
 // status reads a word of the broker about a request.
@@ -229,7 +251,7 @@ func (p *puller) alive(f *feed) {
 }
 
 func (p *puller) breakFeed(f *feed) {
-	f.pulling, f.broken = false, true
+	f.pulling, f.broken, f.breaks = false, true, f.breaks+1
 	select {
 	case p.kick <- struct{}{}:
 	default:
@@ -262,110 +284,4 @@ type pullRequest struct {
 	Batch     int           `json:"batch"`
 	MaxBytes  int           `json:"max_bytes,omitempty"`
 	Heartbeat time.Duration `json:"idle_heartbeat"`
-}
-
-// tend keeps the feeds alive until ctx ends: it provisions and pulls again what is broken, for ever.
-func (p *puller) tend(ctx context.Context) {
-	status := p.src.nc.StatusChanged(nats.CONNECTED)
-	defer p.src.nc.RemoveStatusListener(status)
-	tick := p.src.deps.Clock.NewTicker(pullHeartbeat)
-	defer tick.Stop()
-	p.heal(ctx)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.kick:
-			p.heal(ctx)
-		case _, open := <-status:
-			if !open {
-				status = nil // the connection is closed; only a stop is left
-				continue
-			}
-			p.breakAll() // requests die with the connection they were sent on
-			p.heal(ctx)
-		case <-tick.C():
-			if p.breakSilent() {
-				p.heal(ctx)
-			}
-		}
-	}
-}
-
-func (p *puller) breakAll() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.feeds {
-		p.feeds[i].pulling, p.feeds[i].broken = false, true
-	}
-}
-
-// breakSilent breaks feeds whose request has brought neither message nor heartbeat for two periods: nobody holds it any more.
-func (p *puller) breakSilent() (found bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.src.deps.Clock.Now()
-	for i := range p.feeds {
-		if f := &p.feeds[i]; f.pulling && now.Sub(f.seen) > 2*pullHeartbeat {
-			p.src.deps.Log.Warn("heartbeats stay away; pulling again", "stream", p.src.stream, "consumer", f.name)
-			f.pulling, f.broken, found = false, true, true
-		}
-	}
-	return found
-}
-
-// heal makes sure that stream and durables exist and pulls again from the broken ones. Without a connection it leaves that to the reconnect.
-func (p *puller) heal(ctx context.Context) {
-	for p.anyBroken() && p.src.nc.IsConnected() {
-		if tries := p.countTry(); tries > 0 {
-			if clock.Sleep(ctx, p.src.deps.Clock, backoff(tries, healFirst, healMost, p.src.deps.Jitter)) != nil {
-				return
-			}
-		}
-		if err := p.src.ensure(ctx); err != nil {
-			if ctx.Err() != nil {
-				return
-			}
-			if !p.src.nc.IsConnected() {
-				return
-			}
-			p.src.deps.Log.Warn("cannot make sure of stream and consumers; trying again", "stream", p.src.stream, "error", err, "cause", errors.Unwrap(err))
-			continue
-		}
-		p.pullBroken()
-		p.gap()
-		if ctx.Err() != nil {
-			return
-		}
-	}
-}
-
-func (p *puller) anyBroken() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.feeds {
-		if p.feeds[i].broken {
-			return true
-		}
-	}
-	return false
-}
-
-// countTry answers how many heals came before this one without a sign of life.
-func (p *puller) countTry() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tries++
-	return p.tries - 1
-}
-
-func (p *puller) pullBroken() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.feeds {
-		if p.feeds[i].broken {
-			p.feeds[i].broken = false
-			p.refill(i)
-		}
-	}
 }

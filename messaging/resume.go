@@ -59,14 +59,16 @@ func ConsumeResume(nc *nats.Conn, q ResumeQueue, deps Deps, opts ConsumeOptions,
 		return nil, rendezvous.InvalidField("nats.domain", "cannot be used").Because(err)
 	}
 	names, settle := NamesOf(q.Prefix), newSettler(deps)
+	consumers := consumers{js: js, log: deps.Log, settle: settle}
 	want := durableConfig(q.Durable, names.ResumeSubject(q.Tenant, q.Queue), q.AckWait, q.InFlight)
 	src := source{
 		nc: nc, api: apiPrefix(q.Domain), stream: names.Resume(), durables: []string{q.Durable}, deps: deps,
+		created: settle.created,
 		ensure: func(ctx context.Context) error {
 			ctx, cancel := whileConnected(ctx, nc)
 			defer cancel()
 			settle.pass()
-			return ensureConsumer(ctx, js, deps.Log, settle, names.Resume(), want)
+			return consumers.ensure(ctx, names.Resume(), want)
 		},
 	}
 	return start(src, opts, typed(deps, names.Resume(), decodeResume(q.Tenant, q.Queue), h))

@@ -22,12 +22,12 @@ type settler struct {
 	deleting func(stream, consumer string) bool // nil: the server's files are elsewhere
 
 	mu     sync.Mutex
-	seen   map[[2]string]bool // what was there once
-	waited bool               // in this pass
+	born   map[[2]string]time.Time // when what was there was created, by stream and consumer
+	waited bool                    // in this pass
 }
 
 func newSettler(d Deps) *settler {
-	s := &settler{clock: d.Clock, seen: map[[2]string]bool{}}
+	s := &settler{clock: d.Clock, born: map[[2]string]time.Time{}}
 	if server, ok := d.InProcess.(interface {
 		Deleting(stream, consumer string) bool
 	}); ok {
@@ -36,20 +36,27 @@ func newSettler(d Deps) *settler {
 	return s
 }
 
-// found notes that a stream (consumer empty) or consumer is there.
-func (s *settler) found(stream, consumer string) {
+// found notes that a stream (consumer empty) or consumer is there, and since when.
+func (s *settler) found(stream, consumer string, created time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen[[2]string{stream, consumer}] = true
+	s.born[[2]string{stream, consumer}] = created
 }
 
-// wait returns when what is missing may be made.
-func (s *settler) wait(ctx context.Context, stream, consumer string) error {
+// created is when what was found last was made.
+func (s *settler) created(stream, consumer string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.born[[2]string{stream, consumer}]
+}
+
+// wait returns when what is missing may be made, or is missing no more: files are there as well while somebody else makes it.
+func (s *settler) wait(ctx context.Context, stream, consumer string, missing func() bool) error {
 	if s.deleting == nil {
 		return clock.Sleep(ctx, s.clock, s.rest(stream, consumer))
 	}
 	// Files nobody deletes are leftovers of a damaged stream; JetStream takes them over.
-	for end := s.clock.Now().Add(settleMost); s.deleting(stream, consumer) && s.clock.Now().Before(end); {
+	for end := s.clock.Now().Add(settleMost); s.deleting(stream, consumer) && s.clock.Now().Before(end) && missing(); {
 		if err := clock.Sleep(ctx, s.clock, settleLook); err != nil {
 			return err
 		}
@@ -61,7 +68,7 @@ func (s *settler) wait(ctx context.Context, stream, consumer string) error {
 func (s *settler) rest(stream, consumer string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waited || !s.seen[[2]string{stream, consumer}] {
+	if _, seen := s.born[[2]string{stream, consumer}]; !seen || s.waited {
 		return 0
 	}
 	s.waited = true
