@@ -8,6 +8,8 @@ var roles = []role{
 	{"events_targeted", eventsTargeted},
 	{"events_parking", eventsParking},
 	{"events_attempts", eventsAttempts},
+	{"events_retiring", eventsRetiring},
+	{"events_erasure", eventsErasure},
 	{"history", histories},
 	{"history_order", historyOrder},
 	{"history_lists", historyLists},
