@@ -31,7 +31,7 @@ func CheckQueue(name string) error { return checkToken("queue", name) }
 
 func checkToken(field, s string) error {
 	if len(s) > MaxToken {
-		return OverLimit(field, MaxToken, len(s))
+		return InvalidField(field, "%d bytes are over the limit of %d", len(s), MaxToken).With("limit", MaxToken).With("value", len(s))
 	}
 	if s == "" {
 		return InvalidField(field, "is empty; give 1..%d of A-Z a-z 0-9 _ -", MaxToken)

@@ -66,10 +66,19 @@ func (c Caller) operator(asked *rendezvous.Operator) *rendezvous.Operator {
 		return &rendezvous.Operator{Actor: c.Name, Basis: c.Basis}
 	}
 	o := *asked
-	if o.Basis == "" || o.Basis == rendezvous.BasisAuthenticated {
-		o.Basis = rendezvous.BasisAsserted // nobody vouches for it but the caller
+	switch o.Basis {
+	case "", rendezvous.BasisAuthenticated, rendezvous.BasisConnected:
+		o.Basis = rendezvous.BasisAsserted // nobody vouches for the name but the caller
 	}
 	return &o
+}
+
+// vouched is the operator a request may name and need not.
+func (c Caller) vouched(asked *rendezvous.Operator) *rendezvous.Operator {
+	if asked == nil {
+		return nil
+	}
+	return c.operator(asked)
 }
 
 func (r Role) String() string {

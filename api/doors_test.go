@@ -16,6 +16,8 @@ import (
 
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/fault"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
@@ -162,5 +164,13 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// wrapWith is a decorator that puts a store behind failures.
+func wrapWith(faults **fault.Backend) func(backend.Backend) backend.Backend {
+	return func(b backend.Backend) backend.Backend {
+		*faults = fault.Wrap(b)
+		return *faults
 	}
 }

@@ -56,9 +56,9 @@ func (s *Service) serve(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return nil, rendezvous.InvalidField("body", "could not be read to its end")
 	}
 	if name == "events" {
-		return s.eventsDoor(ctx, tenant, who, r.Header, body)
+		return s.observed(ctx, overHTTP, tenant, "events", func(ctx context.Context) (any, error) { return s.eventsDoor(ctx, tenant, who, r.Header, body) })
 	}
-	return s.Call(ctx, tenant, name, who, body)
+	return s.call(ctx, overHTTP, tenant, name, who, body)
 }
 
 // eventsDoor takes CloudEvents in their three modes.
@@ -79,7 +79,7 @@ func (s *Service) eventsDoor(ctx context.Context, tenant string, who Caller, hea
 	}
 	results, err := call{Service: s, tenant: t, caller: who}.put(ctx, messages)
 	if err != nil {
-		return nil, s.closed(ctx, "events", err)
+		return nil, err
 	}
 	if len(results.Results) == 1 && results.Results[0].Error != nil {
 		return nil, results.Results[0].Error.Domain() // the one event is the whole

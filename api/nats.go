@@ -24,15 +24,20 @@ type NATS struct {
 	prefix  string
 	conn    *nats.Conn
 	micro   micro.Service
-	slots   chan struct{}
-	calls   sync.WaitGroup
-	ctx     context.Context
-	cancel  context.CancelFunc
+	slots   chan struct{} // of calls under way
+	polls   chan struct{} // of runs.history, which may wait for long: so polls never keep the other verbs out
+
+	mu    sync.Mutex
+	down  bool // no call begins any more
+	calls sync.WaitGroup
+
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 // ServeNATS answers requests to <prefix>.<tenant>.api.<verb>. Who may call what is the account's permissions (api.md section 4). Stop it before the connection.
 func (s *Service) ServeNATS(conn *nats.Conn, prefix, version string) (*NATS, error) {
-	n := &NATS{service: s, prefix: prefix, conn: conn, slots: make(chan struct{}, maxCalls)}
+	n := &NATS{service: s, prefix: prefix, conn: conn, slots: make(chan struct{}, maxCalls), polls: make(chan struct{}, maxCalls)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	var err error
 	n.micro, err = micro.AddService(conn, micro.Config{
@@ -82,21 +87,43 @@ func (n *NATS) verb(subject string) string {
 }
 
 func (n *NATS) handle(req micro.Request) {
+	slots := n.slots
+	if n.verb(req.Subject()) == "runs.history" {
+		slots = n.polls
+	}
 	select {
-	case n.slots <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-n.ctx.Done():
-		n.refuse(req, rendezvous.Errorf(rendezvous.CodeUnavailable, "this instance is going down; try again"))
+		n.refuse(req, goingDown())
 		return
 	}
-	n.calls.Go(func() {
-		defer func() { <-n.slots }()
+	if !n.begin(func() {
+		defer func() { <-slots }()
 		n.answer(req)
-	})
+	}) {
+		<-slots
+		n.refuse(req, goingDown())
+	}
+}
+
+func goingDown() *rendezvous.Error {
+	return rendezvous.Errorf(rendezvous.CodeUnavailable, "this instance is going down; nothing was done, try again")
+}
+
+// begin runs a call unless the door is down.
+func (n *NATS) begin(call func()) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.down {
+		return false
+	}
+	n.calls.Go(call)
+	return true
 }
 
 func (n *NATS) answer(req micro.Request) {
 	ctx := messaging.ExtractTrace(n.ctx, nats.Header(req.Headers()))
-	reply, err := n.service.Call(ctx, n.tenant(req.Subject()), n.verb(req.Subject()), Open(), req.Data())
+	reply, err := n.service.call(ctx, overNATS, n.tenant(req.Subject()), n.verb(req.Subject()), Open(), req.Data())
 	if err != nil {
 		n.refuse(req, rendezvous.AsError(err))
 		return
@@ -149,6 +176,9 @@ func halve(reply any) (any, bool) {
 // Stop leaves the subject, lets calls under way finish until ctx ends, and returns. Idempotent.
 func (n *NATS) Stop(ctx context.Context) {
 	_ = n.micro.Stop()
+	n.mu.Lock()
+	n.down = true
+	n.mu.Unlock()
 	down := make(chan struct{})
 	go func() { n.calls.Wait(); close(down) }()
 	select {

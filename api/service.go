@@ -5,8 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
+	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/group"
 	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/wire"
 )
 
 // Sender sends notices after a commit.
@@ -135,25 +137,49 @@ func handle[Req, Rep any](role Role, fn func(ctx context.Context, c call, req Re
 
 // Call answers one request. The reply is to be encoded as JSON; the error is of the closed set.
 func (s *Service) Call(ctx context.Context, tenant, name string, who Caller, body []byte) (any, error) {
-	start := s.cfg.Clock.Now()
-	known, ok := s.verbs[name]
-	label := name
-	if !ok {
+	return s.call(ctx, "", tenant, name, who, body)
+}
+
+// Doors as traces name them.
+const (
+	overHTTP = "http"
+	overNATS = "nats"
+)
+
+func (s *Service) call(ctx context.Context, door, tenant, name string, who Caller, body []byte) (any, error) {
+	known, label := s.verbs[name], name
+	if known.do == nil {
 		label = "unknown"
 	}
+	return s.observed(ctx, door, tenant, label, func(ctx context.Context) (any, error) {
+		return s.answer(ctx, tenant, name, known, who, body)
+	})
+}
+
+// observed traces and counts a call through a door.
+func (s *Service) observed(ctx context.Context, door, tenant, label string, do func(ctx context.Context) (any, error)) (any, error) {
+	start := s.cfg.Clock.Now()
 	ctx, span := s.cfg.Tracer.Start(ctx, label, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
-		attribute.String("rpc.system.name", "rendezvous"), attribute.String("rpc.method", label), attribute.String("rendezvous.tenant", tenant)))
+		attribute.String("rpc.system.name", "rendezvous"), attribute.String("rpc.method", label), attribute.String("rendezvous.tenant", shown(tenant))))
 	defer span.End()
-	reply, err := s.answer(ctx, tenant, name, known, who, body)
-	code := rendezvous.Code("ok")
+	reply, err := do(ctx)
+	code, status := rendezvous.Code("ok"), http.StatusOK
 	if err != nil {
 		err = s.closed(ctx, label, err)
 		code = rendezvous.CodeOf(err)
+		status = wire.Status(code)
+		span.SetAttributes(attribute.String("error.type", string(code)))
+	}
+	if status >= http.StatusInternalServerError { // the others are the caller's
 		span.SetStatus(codes.Error, string(code))
 	}
-	attrs := metric.WithAttributes(attribute.String("verb", label), attribute.String("code", string(code)))
-	s.calls.Add(ctx, 1, attrs)
-	s.duration.Record(ctx, s.cfg.Clock.Now().Sub(start).Seconds(), attrs)
+	if door == overHTTP {
+		span.SetAttributes(attribute.String("http.request.method", http.MethodPost), attribute.String("http.route", "/v1/{tenant}/{verb}"),
+			attribute.Int("http.response.status_code", status))
+	}
+	labels := metric.WithAttributes(attribute.String("verb", label), attribute.String("code", string(code)))
+	s.calls.Add(ctx, 1, labels)
+	s.duration.Record(ctx, s.cfg.Clock.Now().Sub(start).Seconds(), labels)
 	return reply, err
 }
 
@@ -188,29 +214,21 @@ func (s *Service) closed(ctx context.Context, verb string, err error) error {
 	return rendezvous.AsError(err)
 }
 
-// decode reads a request strictly: one JSON object of known members, each once, valid UTF-8.
+// decode reads a request strictly: one JSON object of known members, each once and in its exact name, valid UTF-8, not too deep.
 func decode(body []byte, into any) error {
-	if len(bytes.TrimSpace(body)) == 0 {
-		body = []byte("{}")
-	}
 	if !utf8.Valid(body) {
 		return rendezvous.InvalidField("body", "is not valid UTF-8")
 	}
-	if bytes.TrimSpace(body)[0] != '{' {
+	if body = bytes.TrimSpace(body); len(body) == 0 {
+		return nil
+	}
+	if body[0] != '{' {
 		return rendezvous.InvalidField("body", "is not a JSON object")
 	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
+	if err := json.Unmarshal(body, into); err != nil {
 		return decodeError(err)
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return rendezvous.InvalidField("body", "has something behind the object")
-	}
-	if err := rendezvous.UniqueMembers(body); err != nil {
-		return rendezvous.InvalidField("body", "%v", err)
-	}
-	return nil
+	return strict(body, reflect.TypeOf(into).Elem())
 }
 
 func decodeError(err error) error {
@@ -220,13 +238,8 @@ func decodeError(err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &typed):
-		return rendezvous.InvalidField(typed.Field, "is a JSON %s where %s belongs", typed.Value, typed.Type.Kind())
-	case strings.HasPrefix(err.Error(), "json: unknown field "):
-		name := strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`)
-		if len(name) > 64 {
-			name = name[:64]
-		}
-		return rendezvous.InvalidField(name, "is not a field of this request")
+		what, _, _ := strings.Cut(typed.Value, " ") // a number's digits stand behind, as many as were sent
+		return rendezvous.InvalidField(typed.Field, "is a JSON %s where %s belongs", what, typed.Type.Kind())
 	}
 	return rendezvous.InvalidField("body", "is not JSON that this verb reads")
 }

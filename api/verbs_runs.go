@@ -19,7 +19,7 @@ func startRun(ctx context.Context, c call, req wire.StartRun) (wire.Started, err
 	}
 	got, err := c.tenant.StartRun(ctx, store.Start{
 		WorkflowID: req.WorkflowID, RunID: req.RunID, Type: req.Type, Queue: req.Queue, Input: input, ContentType: contentType, Parent: req.Parent,
-		CodeVersion: req.CodeVersion, Operator: req.Operator,
+		CodeVersion: req.CodeVersion, Operator: c.caller.vouched(req.Operator),
 	}, time.Time{})
 	if err != nil {
 		return wire.Started{}, err
@@ -41,6 +41,7 @@ func appendRecords(ctx context.Context, c call, req wire.Append) (wire.Appended,
 		if r.RunID == "" {
 			r.RunID = req.RunID
 		}
+		r.Operator = c.caller.vouched(r.Operator)
 		records[i] = r
 	}
 	got, err := c.tenant.Append(ctx, store.Append{
@@ -79,7 +80,7 @@ func conclude(ctx context.Context, c call, req wire.Conclude) (wire.Concluded, e
 	}
 	got, err := c.tenant.Conclude(ctx, store.Conclusion{
 		RunID: req.RunID, Epoch: req.Epoch, ExpectedSeq: req.ExpectedSeq, BatchID: req.BatchID, Outcome: req.Outcome, Result: payload, ContentType: contentType,
-		Code: req.Code, Reason: req.Reason, Operator: req.Operator,
+		Code: req.Code, Reason: req.Reason, Operator: c.caller.vouched(req.Operator),
 	}, time.Time{})
 	if err != nil {
 		return wire.Concluded{}, err
@@ -108,7 +109,7 @@ func continueAsNew(ctx context.Context, c call, req wire.Conclude) (wire.Conclud
 	}
 	got, err := c.tenant.ContinueAsNew(ctx, store.Continuation{
 		RunID: req.RunID, Epoch: req.Epoch, ExpectedSeq: req.ExpectedSeq, BatchID: req.BatchID, NextRun: next.RunID, Input: input, ContentType: contentType,
-		Type: next.Type, Queue: next.Queue, CodeVersion: next.CodeVersion, Operator: req.Operator,
+		Type: next.Type, Queue: next.Queue, CodeVersion: next.CodeVersion, Operator: c.caller.vouched(req.Operator),
 	}, time.Time{})
 	if err != nil {
 		return wire.Concluded{}, err
