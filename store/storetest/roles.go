@@ -19,4 +19,7 @@ var roles = []role{
 	{"runs_leases", runsLeases},
 	{"runs_driving", runsDriving},
 	{"runs_reclaiming", runsReclaiming},
+	{"runs_ends", runsEnds},
+	{"runs_continuing", runsContinuing},
+	{"runs_pausing", runsPausing},
 }
