@@ -10,6 +10,7 @@ var roles = []role{
 	{"events_attempts", eventsAttempts},
 	{"events_retiring", eventsRetiring},
 	{"events_erasure", eventsErasure},
+	{"meeting_model", meetingModel},
 	{"history", histories},
 	{"history_order", historyOrder},
 	{"history_lists", historyLists},
