@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -35,16 +36,11 @@ func Migrate(ctx context.Context, url string) error {
 func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 	db := stdlib.OpenDB(*config)
 	defer db.Close() // what was migrated is committed
-	// A lock of the session that the server gives up when the process dies. Looked at every second, for up to ten minutes.
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 600))
-	if err != nil {
-		return fmt.Errorf("store/postgres: cannot make the lock of migrations: %w", err)
-	}
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return fmt.Errorf("store/postgres: cannot read the migrations of this build: %w", err)
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName(versionTable), goose.WithSessionLocker(locker))
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName(versionTable), goose.WithSessionLocker(migrationLock{}))
 	if err != nil {
 		return fmt.Errorf("store/postgres: cannot prepare the migrations of this build: %w", err)
 	}
@@ -52,7 +48,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return translate(err)
 	}
-	if err := checkVersion(stored, true); err != nil {
+	if err := checkVersion(stored, true); err != nil || stored == buildVersion() {
 		return err
 	}
 	if _, err := provider.Up(ctx); err != nil {
@@ -63,6 +59,24 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 		return translate(err)
 	}
 	return nil
+}
+
+// migrationLock lets one process migrate at a time. It belongs to the session, so the server gives it up when the process dies; whoever waits is woken at
+// once, which goose's own lock, a poll, does not do.
+type migrationLock struct{}
+
+var _ lock.SessionLocker = migrationLock{}
+
+// SessionLock implements [lock.SessionLocker].
+func (migrationLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock(hashtextextended('rdv_migrations', 0))")
+	return err
+}
+
+// SessionUnlock implements [lock.SessionLocker].
+func (migrationLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "SELECT pg_advisory_unlock(hashtextextended('rdv_migrations', 0))")
+	return err
 }
 
 // buildVersion is the version of the schema this build is made for: the number of its last migration.

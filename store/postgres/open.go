@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -29,6 +30,8 @@ type Config struct {
 	IdleTimeout      time.Duration // after which the server ends a session that sits in a transaction. Default 60 s
 	EndTimeout       time.Duration // for the answer of COMMIT or ROLLBACK once the caller has gone. Default 10 s
 	Tracer           pgx.QueryTracer
+
+	notice func(*pgconn.PgConn, *pgconn.Notice) // for tests: what the server remarks
 }
 
 const defaultConns = 16
@@ -102,7 +105,7 @@ func Open(ctx context.Context, c Config) (*Backend, error) {
 		}
 	}
 	config.MaxConns = int32(c.MaxConns)
-	config.ConnConfig.Tracer = c.Tracer
+	config.ConnConfig.Tracer, config.ConnConfig.OnNotice = c.Tracer, c.notice
 	configureSession(config.ConnConfig, c)
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		acceptArrays(conn)

@@ -57,7 +57,9 @@ func TestOpenMigratesOnceHoweverManyOpenAtOnce(t *testing.T) {
 	stores, errs := make([]*postgres.Backend, pods), make([]error, pods)
 	var all sync.WaitGroup
 	for i := range pods {
-		all.Go(func() { stores[i], errs[i] = postgres.Open(context.Background(), postgres.Config{URL: url, Migrate: true, MaxConns: 2}) })
+		all.Go(func() {
+			stores[i], errs[i] = postgres.Open(context.Background(), postgres.Config{URL: url, Migrate: true, MaxConns: 2})
+		})
 	}
 	all.Wait()
 	for i, b := range stores {

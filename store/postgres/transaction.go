@@ -87,16 +87,33 @@ func (b *Backend) View(ctx context.Context, _ string, fn func(ctx context.Contex
 
 // within runs fn in a transaction that fn ends. A panic of fn's takes the connection with it.
 func (b *Backend) within(ctx context.Context, options pgx.TxOptions, fn func(conn *pgx.Conn, tx pgx.Tx, now time.Time) error) error {
-	conn, err := b.acquire(ctx)
+	conn, tx, now, err := b.start(ctx, options)
 	if err != nil {
 		return err
 	}
 	defer conn.Release() // destroys a connection that is still in a transaction
-	tx, now, err := begin(ctx, conn.Conn(), options)
-	if err != nil {
-		return translate(err)
-	}
 	return fn(conn.Conn(), tx, now)
+}
+
+// start takes a connection and begins. A pooled connection that was lost while nobody used it says nothing of the database, and others will have been lost
+// with it (a restart, a failover): then all idle ones are dropped and a fresh one is tried, once.
+func (b *Backend) start(ctx context.Context, options pgx.TxOptions) (*pgxpool.Conn, pgx.Tx, time.Time, error) {
+	for fresh := false; ; fresh = true {
+		conn, err := b.acquire(ctx)
+		if err != nil {
+			return nil, nil, time.Time{}, err
+		}
+		tx, now, err := begin(ctx, conn.Conn(), options)
+		if err == nil {
+			return conn, tx, now, nil
+		}
+		lost := conn.Conn().IsClosed()
+		conn.Release()
+		if fresh || !lost || ctx.Err() != nil {
+			return nil, nil, time.Time{}, translate(err)
+		}
+		b.pool.Reset()
+	}
 }
 
 func (b *Backend) acquire(ctx context.Context) (*pgxpool.Conn, error) {

@@ -1,5 +1,8 @@
 -- The tables of design section 5. Text that is compared or ordered has collation "C": equality and order are those of bytes (events.md R4).
 -- Absent text is '', absent instants and numbers are NULL. Keys are a text[] of pairs: {namespace, value, namespace, value, ...}.
+-- Secondary indexes that begin with the tenant have it in collation "POSIX", which is "C" under another name. An index of one collation cannot serve
+-- comparisons in the other, so a look-up by primary key can never be planned through one of them, and a query meant for one of them, which says "POSIX",
+-- never through the primary key. While a table is small all its indexes cost the same, and a plan chosen then may live until the table is large.
 -- The CHECKs are the law of the state machine: what breaks one is a defect of the program or of a hand, never of a caller.
 
 -- +goose Up
@@ -61,7 +64,7 @@ CREATE TABLE workflows (
 ) WITH (fillfactor = 50);
 
 -- Lists, newest start first.
-CREATE INDEX workflows_started ON workflows (tenant, started_at DESC, workflow_id);
+CREATE INDEX workflows_started ON workflows (tenant COLLATE "POSIX", started_at DESC, workflow_id);
 -- Owners by the end of their lease: the leases pass.
 CREATE INDEX workflows_leased ON workflows (lease_expires, tenant, workflow_id) WHERE lease_owner <> '';
 
@@ -86,8 +89,7 @@ CREATE TABLE runs (
     CONSTRAINT runs_seqs CHECK (first_seq >= 1 AND (last_seq = 0 OR last_seq >= first_seq))
 ) WITH (fillfactor = 80);
 
--- Its workflow leads, so that nobody can take it for a way to find a run by (tenant, run_id): without statistics it would read the whole tenant.
-CREATE INDEX runs_chain ON runs (workflow_id, tenant, first_seq);
+CREATE INDEX runs_chain ON runs (tenant COLLATE "POSIX", workflow_id, first_seq);
 
 -- Runs with news nobody drives (runs.md section 6). As small as what is live: every change is vacuumed soon.
 CREATE TABLE woken (
@@ -105,7 +107,7 @@ CREATE TABLE woken (
     CONSTRAINT woken_links CHECK (cardinality(links) % 2 = 0)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
-CREATE INDEX woken_due ON woken (tenant, next_notice_at, workflow_id);
+CREATE INDEX woken_due ON woken (tenant COLLATE "POSIX", next_notice_at, workflow_id);
 
 -- Histories. Rows are inserted and never changed.
 CREATE TABLE history (
@@ -133,7 +135,7 @@ CREATE TABLE history (
 );
 
 -- G7: an attempt of an effect opens once and closes once. It also answers what an effect came to without reading a history.
-CREATE UNIQUE INDEX history_effects ON history (tenant, run_id, effect, attempt, closes) WHERE effect <> '';
+CREATE UNIQUE INDEX history_effects ON history (tenant COLLATE "POSIX", run_id, effect, attempt, closes) WHERE effect <> '';
 
 -- First outcomes of named batches, for repeats.
 CREATE TABLE batches (
@@ -200,7 +202,7 @@ CREATE TABLE events (
 ) WITH (fillfactor = 60);
 
 -- Standing claims by the wait that holds them.
-CREATE INDEX events_claimed ON events (tenant, claim_run, claim_effect) WHERE claim_run <> '';
+CREATE INDEX events_claimed ON events (tenant COLLATE "POSIX", claim_run, claim_effect) WHERE claim_run <> '';
 
 -- The match index: key rows exist exactly for live events. A targeted event has one, under namespace '' and its run; one without keys has one, under '' and ''.
 CREATE TABLE event_keys (
@@ -246,7 +248,6 @@ CREATE TABLE waits (
     take_settled    boolean NOT NULL,
     quarantined_at  timestamptz,
     PRIMARY KEY (tenant, run_id, effect),
-    CONSTRAINT waits_number UNIQUE (tenant, number),
     CONSTRAINT waits_held CHECK (
         (held_number IS NULL) = (held_source = '') AND (held_number IS NULL) = (held_id = '')
         AND (held_number IS NULL) = (parked_at IS NULL) AND (held_number IS NULL) = (next_attempt_at IS NULL)),
@@ -255,9 +256,10 @@ CREATE TABLE waits (
     CONSTRAINT waits_keys CHECK (cardinality(keys) % 2 = 0)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
+CREATE UNIQUE INDEX waits_number ON waits (tenant COLLATE "POSIX", number);
 -- Parked waits that are retried, and those that are not.
-CREATE INDEX waits_due ON waits (tenant, next_attempt_at, number) WHERE held_number IS NOT NULL AND quarantined_at IS NULL;
-CREATE INDEX waits_quarantined ON waits (tenant, quarantined_at, number) WHERE quarantined_at IS NOT NULL;
+CREATE INDEX waits_due ON waits (tenant COLLATE "POSIX", next_attempt_at, number) WHERE held_number IS NOT NULL AND quarantined_at IS NULL;
+CREATE INDEX waits_quarantined ON waits (tenant COLLATE "POSIX", quarantined_at, number) WHERE quarantined_at IS NOT NULL;
 
 -- The other half of the match index: key rows exist exactly for open waits.
 CREATE TABLE wait_keys (

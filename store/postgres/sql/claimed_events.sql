@@ -6,4 +6,6 @@ SELECT k.place,
     octet_length(e.payload),
     '', NULL::bytea -- no payload leaves the store
 FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k (tenant, run_id, effect, place)
-JOIN events e ON e.tenant = k.tenant AND e.claim_run = k.run_id AND e.claim_effect = k.effect AND e.claim_run <> ''
+CROSS JOIN LATERAL (
+    SELECT * FROM events e WHERE e.tenant COLLATE "POSIX" = k.tenant AND e.claim_run = k.run_id AND e.claim_effect = k.effect AND e.claim_run <> '' OFFSET 0
+) e

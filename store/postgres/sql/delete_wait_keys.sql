@@ -1,3 +1,4 @@
 -- Waits that are open no longer: their key rows go.
 DELETE FROM wait_keys i USING unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) AS n (tenant, namespace, value, type, number)
-WHERE i.tenant = n.tenant AND i.namespace = n.namespace AND i.value = n.value AND i.type = n.type AND i.number = n.number
+-- = ANY, not =: so there is no order to join by, and the array alone can drive the plan.
+WHERE i.tenant = ANY (ARRAY[n.tenant]) AND i.namespace = n.namespace AND i.value = n.value AND i.type = n.type AND i.number = n.number

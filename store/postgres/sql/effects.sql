@@ -3,6 +3,10 @@ SELECT k.place, k.tenant, h.workflow_id,
     h.seq, h.run_id, h.kind, h.v, h.effect, h.attempt, h.data, NULL::bytea, h.content_type, h.source, h.operator_actor, h.operator_basis,
     h.recorded_at, h.batch_id
 FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k (tenant, run_id, effect, place)
--- The predicate of the index is spelt out: the planner cannot know that no key is empty.
-JOIN history h ON h.tenant = k.tenant AND h.run_id = k.run_id AND h.effect = k.effect AND h.effect <> ''
+CROSS JOIN LATERAL (
+    SELECT * FROM history h
+    -- The predicate of the index is spelt out: the planner cannot know that no key is empty.
+    WHERE h.tenant COLLATE "POSIX" = k.tenant AND h.run_id = k.run_id AND h.effect = k.effect AND h.effect <> ''
+    OFFSET 0
+) h
 ORDER BY k.place, h.seq

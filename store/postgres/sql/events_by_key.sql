@@ -7,4 +7,4 @@ SELECT
     -- Only where it is asked for: a payload out of line is not even fetched otherwise.
     CASE WHEN $4::boolean THEN e.content_type ELSE '' END, CASE WHEN $4::boolean THEN e.payload END
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant, source, id)
-JOIN events e ON e.tenant = k.tenant AND e.source = k.source AND e.id = k.id
+CROSS JOIN LATERAL (SELECT * FROM events e WHERE e.tenant = k.tenant AND e.source = k.source AND e.id = k.id OFFSET 0) e

@@ -7,4 +7,4 @@ SELECT
     -- Only where it is asked for: a payload out of line is not even fetched otherwise.
     CASE WHEN $2::boolean THEN e.content_type ELSE '' END, CASE WHEN $2::boolean THEN e.payload END
 FROM unnest($1::bigint[]) AS k (number)
-JOIN events e ON e.number = k.number
+CROSS JOIN LATERAL (SELECT * FROM events e WHERE e.number = k.number OFFSET 0) e

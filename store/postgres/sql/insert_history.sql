@@ -12,4 +12,4 @@ AS n (
     tenant, workflow_id, seq, run_id, kind, v, effect, attempt, closes, data, payload, content_type, source, operator_actor, operator_basis,
     recorded_at, batch_id, payload_of)
 -- 0 is no event's number.
-LEFT JOIN events e ON e.number = n.payload_of
+LEFT JOIN LATERAL (SELECT e.payload, e.content_type FROM events e WHERE e.number = n.payload_of OFFSET 0) e ON true

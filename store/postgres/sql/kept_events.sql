@@ -6,7 +6,7 @@ SELECT
     octet_length(e.payload),
     '', NULL::bytea -- no payload leaves the store
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (tenant, run_id, place)
-JOIN event_keys i ON i.tenant = k.tenant AND i.namespace = '' AND i.value = k.run_id
-JOIN events e ON e.number = i.number
+CROSS JOIN LATERAL (SELECT i.number FROM event_keys i WHERE i.tenant = k.tenant AND i.namespace = '' AND i.value = k.run_id OFFSET 0) i
+CROSS JOIN LATERAL (SELECT * FROM events e WHERE e.number = i.number OFFSET 0) e
 -- The caller sorts the runs.
 ORDER BY k.place, e.number

@@ -4,7 +4,7 @@ SELECT
     w.registered_at, w.open_since, w.held_number, w.held_source, w.held_id, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
     w.take_until, w.take_settled, w.quarantined_at
 FROM waits w
-WHERE w.tenant = $1 AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND (w.next_attempt_at, w.number) > ($10::timestamptz, $2::bigint)
+WHERE w.tenant COLLATE "POSIX" = $1 AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND (w.next_attempt_at, w.number) > ($10::timestamptz, $2::bigint)
     AND ($9 = '' OR w.run_id = $9)
     AND ($4 = '' OR w.type = $4)
     AND ($5 = '' OR $5 = CASE WHEN w.held_number IS NULL THEN 'open' WHEN w.quarantined_at IS NULL THEN 'parked' ELSE 'quarantined' END)

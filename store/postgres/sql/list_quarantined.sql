@@ -4,6 +4,6 @@ SELECT
     w.registered_at, w.open_since, w.held_number, w.held_source, w.held_id, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
     w.take_until, w.take_settled, w.quarantined_at
 FROM waits w
-WHERE w.tenant = $1 AND w.quarantined_at IS NOT NULL AND (w.quarantined_at, w.number) > ($2::timestamptz, $3::bigint)
+WHERE w.tenant COLLATE "POSIX" = $1 AND w.quarantined_at IS NOT NULL AND (w.quarantined_at, w.number) > ($2::timestamptz, $3::bigint)
 ORDER BY w.quarantined_at, w.number
 LIMIT $4

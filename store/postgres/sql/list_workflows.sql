@@ -6,7 +6,7 @@ SELECT
 FROM (
     -- The rest of those that started when the last row of the page before did.
     (SELECT w.* FROM workflows w
-    WHERE w.tenant = $1 AND w.started_at = $2::timestamptz AND w.workflow_id > $3
+    WHERE w.tenant COLLATE "POSIX" = $1 AND w.started_at = $2::timestamptz AND w.workflow_id > $3
         AND (cardinality($5::text[]) = 0 OR w.type = ANY ($5))
         AND (cardinality($6::text[]) = 0 OR w.status = ANY ($6))
         AND (cardinality($7::text[]) = 0 OR w.queue = ANY ($7))
@@ -16,7 +16,7 @@ FROM (
     UNION ALL
     -- Those that started before.
     (SELECT w.* FROM workflows w
-    WHERE w.tenant = $1 AND w.started_at < $2::timestamptz
+    WHERE w.tenant COLLATE "POSIX" = $1 AND w.started_at < $2::timestamptz
         AND (cardinality($5::text[]) = 0 OR w.type = ANY ($5))
         AND (cardinality($6::text[]) = 0 OR w.status = ANY ($6))
         AND (cardinality($7::text[]) = 0 OR w.queue = ANY ($7))

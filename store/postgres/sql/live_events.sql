@@ -14,5 +14,5 @@ CROSS JOIN LATERAL (
     ORDER BY i.number
     LIMIT k.most
 ) i
-JOIN events e ON e.number = i.number
+CROSS JOIN LATERAL (SELECT * FROM events e WHERE e.number = i.number OFFSET 0) e
 ORDER BY k.place, i.number

@@ -12,5 +12,5 @@ CROSS JOIN LATERAL (
     ORDER BY i.number
     LIMIT k.most
 ) i
-JOIN waits w ON w.tenant = k.tenant AND w.number = i.number
+CROSS JOIN LATERAL (SELECT * FROM waits w WHERE w.tenant COLLATE "POSIX" = k.tenant AND w.number = i.number OFFSET 0) w
 ORDER BY k.place, i.number

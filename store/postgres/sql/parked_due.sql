@@ -6,8 +6,8 @@ SELECT
 FROM unnest($2::text[], $3::timestamptz[], $4::bigint[], $5::bigint[]) AS k (tenant, after, number, most)
 CROSS JOIN LATERAL (
     SELECT w.*
-    FROM waits w JOIN workflows f ON f.tenant = w.tenant AND f.workflow_id = w.workflow_id
-    WHERE w.tenant = k.tenant AND (w.next_attempt_at, w.number) > (k.after, k.number)
+    FROM waits w CROSS JOIN LATERAL (SELECT * FROM workflows f WHERE f.tenant = w.tenant AND f.workflow_id = w.workflow_id OFFSET 0) f
+    WHERE w.tenant COLLATE "POSIX" = k.tenant AND (w.next_attempt_at, w.number) > (k.after, k.number)
         AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.next_attempt_at <= $1
         -- In nobody's hands.
         AND (w.take_settled OR w.take_until IS NULL OR w.take_until <= $1)

@@ -1,12 +1,12 @@
 -- Tenants that have parked waits to work now, the longest due first.
 WITH RECURSIVE t (tenant) AS (
     -- A walk from tenant to tenant over the index: its cost is the number of tenants, not of waits.
-    (SELECT w.tenant FROM waits w WHERE w.held_number IS NOT NULL AND w.quarantined_at IS NULL ORDER BY w.tenant LIMIT 1)
+    (SELECT w.tenant FROM waits w WHERE w.held_number IS NOT NULL AND w.quarantined_at IS NULL ORDER BY w.tenant COLLATE "POSIX" LIMIT 1)
     UNION ALL
     SELECT (
         SELECT w.tenant FROM waits w
-        WHERE w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.tenant > t.tenant
-        ORDER BY w.tenant LIMIT 1)
+        WHERE w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.tenant COLLATE "POSIX" > t.tenant
+        ORDER BY w.tenant COLLATE "POSIX" LIMIT 1)
     FROM t WHERE t.tenant IS NOT NULL
 )
 SELECT t.tenant
@@ -14,8 +14,8 @@ FROM t
 -- What cannot be worked now is passed over here already: a tenant without anything to work takes no share (S1, S3).
 CROSS JOIN LATERAL (
     SELECT w.next_attempt_at, w.number
-    FROM waits w JOIN workflows f ON f.tenant = w.tenant AND f.workflow_id = w.workflow_id
-    WHERE w.tenant = t.tenant AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.next_attempt_at <= $1
+    FROM waits w CROSS JOIN LATERAL (SELECT * FROM workflows f WHERE f.tenant = w.tenant AND f.workflow_id = w.workflow_id OFFSET 0) f
+    WHERE w.tenant COLLATE "POSIX" = t.tenant AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.next_attempt_at <= $1
         -- In nobody's hands.
         AND (w.take_settled OR w.take_until IS NULL OR w.take_until <= $1)
         -- Its run is the current one, unsealed and under no live lease.

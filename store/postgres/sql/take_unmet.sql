@@ -5,8 +5,9 @@ SELECT
     e.offer_failures, e.take, e.take_until, e.take_open, e.takes, e.requeues, e.minted_actor, e.minted_basis, e.trace_parent, e.trace_state,
     octet_length(e.payload),
     '', NULL::bytea -- no payload leaves the store
-FROM unnest($1::bigint[]) WITH ORDINALITY AS k (number, place)
-JOIN events e ON e.number = k.number
-WHERE e.state = 'live' AND (e.take_until IS NULL OR e.take_until <= $2)
-ORDER BY k.place
-FOR NO KEY UPDATE OF e SKIP LOCKED
+FROM unnest($1::bigint[]) AS k (number)
+CROSS JOIN LATERAL (
+    SELECT * FROM events e
+    WHERE e.number = k.number AND e.state = 'live' AND (e.take_until IS NULL OR e.take_until <= $2)
+    FOR NO KEY UPDATE SKIP LOCKED
+) e

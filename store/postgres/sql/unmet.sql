@@ -22,5 +22,6 @@ WITH slice AS MATERIALIZED (
 SELECT NULL::text AS tenant, max(s.number) AS number, count(*) AS rows FROM slice s
 UNION ALL
 SELECT m.tenant, m.number, 0
-FROM met m JOIN events e ON e.number = m.number
+FROM met m
+CROSS JOIN LATERAL (SELECT * FROM events e WHERE e.number = m.number OFFSET 0) e
 WHERE e.state = 'live' AND (e.take_until IS NULL OR e.take_until <= $1) AND (e.expires_at IS NULL OR e.expires_at > $1)

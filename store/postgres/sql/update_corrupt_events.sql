@@ -8,4 +8,5 @@ FROM unnest(
     $10::boolean[], $11::integer[])
 AS n (
     number, version, state, dead_reason, dead_detail, dead_at, offer_failures, take, take_until, take_open, takes)
-WHERE e.number = n.number AND e.version = n.version
+-- = ANY, not =: so there is no order to join by, and the array alone can drive the plan.
+WHERE e.number = ANY (ARRAY[n.number]) AND e.version = n.version

@@ -14,4 +14,5 @@ FROM unnest(
 AS n (
     number, version, digest, live_since, expires_at, target, state, claim_run, claim_effect, claimed_at, workflow_id, run_id, effect, seq,
     dead_reason, dead_detail, dead_at, erased, offer_failures, take, take_until, take_open, takes, requeues, shed)
-WHERE e.number = n.number AND e.version = n.version
+-- = ANY, not =: so there is no order to join by, and the array alone can drive the plan.
+WHERE e.number = ANY (ARRAY[n.number]) AND e.version = n.version

@@ -10,4 +10,5 @@ FROM unnest(
 AS n (
     tenant, number, version, attempt, open_since, held_number, held_source, held_id, parked_at, attempts, next_attempt_at, last_error, take,
     take_until, take_settled, quarantined_at)
-WHERE w.tenant = n.tenant AND w.number = n.number AND w.version = n.version
+-- = ANY, not =: so there is no order to join by, and the array alone can drive the plan.
+WHERE w.tenant COLLATE "POSIX" = ANY (ARRAY[n.tenant]) AND w.number = n.number AND w.version = n.version

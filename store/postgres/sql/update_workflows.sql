@@ -14,4 +14,5 @@ AS n (
     tenant, workflow_id, run_id, type, queue, status, head_seq, created_at, started_at, closed_at, updated_at, parent, failure_code, failure_reason,
     failed_effect, open_effects, open_waits, lease_owner, lease_epoch, lease_expires, lease_ended, acquire_id, reclaims, pause_request,
     cancel_request, paused_actor, paused_basis, paused_at)
-WHERE w.tenant = n.tenant AND w.workflow_id = n.workflow_id
+-- = ANY, not =: so there is no order to join by, and the array alone can drive the plan.
+WHERE w.tenant = ANY (ARRAY[n.tenant]) AND w.workflow_id = n.workflow_id

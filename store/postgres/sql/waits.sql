@@ -4,4 +4,4 @@ SELECT
     w.registered_at, w.open_since, w.held_number, w.held_source, w.held_id, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
     w.take_until, w.take_settled, w.quarantined_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant, run_id, effect)
-JOIN waits w ON w.tenant = k.tenant AND w.run_id = k.run_id AND w.effect = k.effect
+CROSS JOIN LATERAL (SELECT * FROM waits w WHERE w.tenant = k.tenant AND w.run_id = k.run_id AND w.effect = k.effect OFFSET 0) w

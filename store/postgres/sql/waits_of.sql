@@ -4,6 +4,6 @@ SELECT
     w.registered_at, w.open_since, w.held_number, w.held_source, w.held_id, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
     w.take_until, w.take_settled, w.quarantined_at
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (tenant, run_id, place)
-JOIN waits w ON w.tenant = k.tenant AND w.run_id = k.run_id
+CROSS JOIN LATERAL (SELECT * FROM waits w WHERE w.tenant = k.tenant AND w.run_id = k.run_id OFFSET 0) w
 -- The caller sorts the runs.
 ORDER BY k.place, w.number

@@ -4,8 +4,8 @@ SELECT
 FROM unnest($2::text[], $3::timestamptz[], $4::text[], $5::bigint[]) AS k (tenant, after, workflow_id, most)
 CROSS JOIN LATERAL (
     SELECT m.*
-    FROM woken m JOIN workflows f ON f.tenant = m.tenant AND f.workflow_id = m.workflow_id
-    WHERE m.tenant = k.tenant AND (m.next_notice_at, m.workflow_id) > (k.after, k.workflow_id)
+    FROM woken m CROSS JOIN LATERAL (SELECT * FROM workflows f WHERE f.tenant = m.tenant AND f.workflow_id = m.workflow_id OFFSET 0) f
+    WHERE m.tenant COLLATE "POSIX" = k.tenant AND (m.next_notice_at, m.workflow_id) > (k.after, k.workflow_id)
         AND m.next_notice_at <= $1
         -- Its run is the current one, running, and under no live lease.
         AND f.run_id = m.run_id AND f.status = 'running' AND (f.lease_owner = '' OR f.lease_expires <= $1)

@@ -1,17 +1,17 @@
 -- Tenants that have marks due for a notice, the longest due first.
 WITH RECURSIVE t (tenant) AS (
     -- A walk from tenant to tenant over the index: its cost is the number of tenants, not of marks.
-    (SELECT m.tenant FROM woken m ORDER BY m.tenant LIMIT 1)
+    (SELECT m.tenant FROM woken m ORDER BY m.tenant COLLATE "POSIX" LIMIT 1)
     UNION ALL
-    SELECT (SELECT m.tenant FROM woken m WHERE m.tenant > t.tenant ORDER BY m.tenant LIMIT 1)
+    SELECT (SELECT m.tenant FROM woken m WHERE m.tenant COLLATE "POSIX" > t.tenant ORDER BY m.tenant COLLATE "POSIX" LIMIT 1)
     FROM t WHERE t.tenant IS NOT NULL
 )
 SELECT t.tenant
 FROM t
 CROSS JOIN LATERAL (
     SELECT m.next_notice_at, m.workflow_id
-    FROM woken m JOIN workflows f ON f.tenant = m.tenant AND f.workflow_id = m.workflow_id
-    WHERE m.tenant = t.tenant AND m.next_notice_at <= $1
+    FROM woken m CROSS JOIN LATERAL (SELECT * FROM workflows f WHERE f.tenant = m.tenant AND f.workflow_id = m.workflow_id OFFSET 0) f
+    WHERE m.tenant COLLATE "POSIX" = t.tenant AND m.next_notice_at <= $1
         -- Its run is the current one, running, and under no live lease.
         AND f.run_id = m.run_id AND f.status = 'running' AND (f.lease_owner = '' OR f.lease_expires <= $1)
     ORDER BY m.next_notice_at, m.workflow_id

@@ -1,0 +1,133 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rendezvous-events/rendezvous/internal/pgtest"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/engine"
+	"github.com/rendezvous-events/rendezvous/store/postgres"
+)
+
+// fill is a store with much finished work, 20,000 workflows, and a little that is live: ten runs of acme with a wait each ("live-<i>", effect "w", key order/live-<i>), five
+// live events nobody waits for (source "live", id and key "alone-<i>"), and parked and quarantined waits and marks of globex.
+var fill = []string{
+	`INSERT INTO workflows SELECT 'acme', 'done-' || i, 0, 'done-' || i, 'order', 'default', 'completed', 4, t, t, t, t, '', '', '', '', 0, 0, '', 1, NULL,
+		'released', '', 0, NULL, NULL, '', '', NULL FROM generate_series(1, 20000) i, LATERAL (SELECT rdv_now() - interval '1 day' + i * interval '1 s') x (t)`,
+	`INSERT INTO runs SELECT tenant, run_id, workflow_id, '', '', 'completed', 1, 4, started_at, closed_at, closed_at, 'run.completed', '', NULL FROM workflows
+		WHERE workflow_id LIKE 'done-%'`,
+	`INSERT INTO history SELECT tenant, workflow_id, s, run_id, (ARRAY['run.started', 'wait.registered', 'wait.answered', 'run.completed'])[s], 1,
+		CASE WHEN s IN (2, 3) THEN 'w' ELSE '' END, CASE WHEN s IN (2, 3) THEN 1 ELSE 0 END, s = 3, '{}', NULL, '', '', '', '', started_at, ''
+		FROM workflows, generate_series(1, 4) s WHERE workflow_id LIKE 'done-%'`,
+	`INSERT INTO events SELECT nextval('event_number'), 2, tenant, 'done', workflow_id, 'paid', ARRAY['order', workflow_id], '', NULL, sha256('x'), started_at,
+		started_at, NULL, '', 'consumed', '', '', NULL, workflow_id, run_id, 'w', 3, '', '', NULL, false, 0, 0, NULL, false, 0, 0, '', '', '', '' FROM workflows
+		WHERE workflow_id LIKE 'done-%'`,
+	`INSERT INTO batches SELECT tenant, run_id, 'b', sha256('x'), 1, 4, '{}' FROM workflows WHERE workflow_id LIKE 'done-%'`,
+	// Dead letters on the very key and type that live waits and events have.
+	`INSERT INTO events SELECT nextval('event_number'), 2, 'acme', 'dead', i::text, 'paid', ARRAY['order', 'live-1'], '', 'x', sha256('x'), rdv_now(), rdv_now(), NULL, '',
+		'dead', '', '', NULL, '', '', '', 0, 'unclaimed', '', rdv_now(), false, 0, 0, NULL, false, 0, 0, '', '', '', '' FROM generate_series(1, 5000) i`,
+	// Live.
+	`INSERT INTO workflows SELECT 'acme', 'live-' || i, 0, 'live-' || i, 'order', 'default', 'running', 2, rdv_now(), rdv_now(), NULL, rdv_now(), '', '', '', '', 0, 1, '', 0,
+		NULL, '', '', 0, NULL, NULL, '', '', NULL FROM generate_series(0, 9) i`,
+	`INSERT INTO workflows SELECT 'globex', 'live-' || i, 0, 'live-' || i, 'order', 'default', 'running', 2, rdv_now(), rdv_now(), NULL, rdv_now(), '', '', '', '', 0, 1,
+		CASE WHEN i < 3 THEN 'pod' ELSE '' END, 1, CASE WHEN i < 3 THEN rdv_now() - interval '1 s' END, '', '', 0, NULL, NULL, '', '', NULL FROM generate_series(0, 9) i`,
+	`INSERT INTO runs SELECT tenant, run_id, workflow_id, '', '', 'running', 1, 0, started_at, NULL, NULL, '', '', NULL FROM workflows WHERE workflow_id LIKE 'live-%'`,
+	`INSERT INTO history SELECT tenant, workflow_id, s, run_id, (ARRAY['run.started', 'wait.registered'])[s], 1, (ARRAY['', 'w'])[s], s - 1, false, '{}', NULL, '', '', '', '',
+		started_at, '' FROM workflows, generate_series(1, 2) s WHERE workflow_id LIKE 'live-%'`,
+	`INSERT INTO waits SELECT nextval('wait_number'), 1, tenant, run_id, 'w', workflow_id, 0, 1, 'paid', ARRAY['order', workflow_id], '', '', '', rdv_now(), rdv_now(), NULL, '', '',
+		NULL, 0, NULL, '', 0, NULL, false, NULL FROM workflows WHERE workflow_id LIKE 'live-%' AND tenant = 'acme'`,
+	`INSERT INTO wait_keys SELECT tenant, 'order', workflow_id, 'paid', number, rdv_now() FROM waits WHERE tenant = 'acme'`,
+	`INSERT INTO events SELECT nextval('event_number'), 1, 'globex', 'live', 'held-' || run_id, 'paid', ARRAY['order', workflow_id], '', 'x', sha256('x'), rdv_now(), rdv_now(),
+		NULL, '', 'claimed', run_id, 'w', rdv_now(), '', '', '', 0, '', '', NULL, false, 0, 0, NULL, false, 0, 0, '', '', '', '' FROM workflows WHERE tenant = 'globex'`,
+	`INSERT INTO waits SELECT nextval('wait_number'), 1, tenant, claim_run, 'w', claim_run, 0, 1, 'paid', keys, '', '', '', rdv_now(), rdv_now(), number, source, id,
+		rdv_now(), 0, rdv_now() - interval '1 s', '', 0, NULL, false, CASE WHEN id > 'held-live-6' THEN rdv_now() END FROM events WHERE source = 'live' AND state = 'claimed'`,
+	`INSERT INTO woken SELECT tenant, workflow_id, run_id, queue, rdv_now(), 'answered', 1, 0, rdv_now() - interval '1 s', '{}' FROM workflows WHERE tenant = 'globex'`,
+	`INSERT INTO events SELECT nextval('event_number'), 1, 'acme', 'live', 'alone-' || i, 'paid', ARRAY['order', 'alone-' || i], '', 'x', sha256('x'), rdv_now(), rdv_now(), NULL,
+		CASE WHEN i = 4 THEN 'done-1' ELSE '' END, 'live', '', '', NULL, '', '', '', 0, '', '', NULL, false, 0, 0, NULL, false, 0, 0, '', '', '', '' FROM generate_series(0, 4) i`,
+	`INSERT INTO event_keys SELECT tenant, CASE WHEN target = '' THEN 'order' ELSE '' END, CASE WHEN target = '' THEN id ELSE target END, 'paid', number, rdv_now()
+		FROM events WHERE source = 'live' AND state = 'live'`,
+	// What queues leave behind until it is vacuumed: many rows that came and went.
+	`INSERT INTO event_keys SELECT 'acme', 'order', 'live-1', 'paid', 1000000 + i, rdv_now() FROM generate_series(1, 5000) i`,
+	`DELETE FROM event_keys WHERE number > 1000000`,
+}
+
+// What is known of the filled store's statistics: nothing; everything; or how little there was when its plans were made.
+var (
+	filled   = pgtest.NewTemplate(func(ctx context.Context, url string) error { return prepare(ctx, url, fill...) })
+	analyzed = pgtest.NewTemplate(func(ctx context.Context, url string) error {
+		return prepare(ctx, url, append(slices.Clone(fill), "VACUUM ANALYZE")...)
+	})
+	small = pgtest.NewTemplate(func(ctx context.Context, url string) error { return prepare(ctx, url) })
+)
+
+// prepare makes a store to which autovacuum never comes.
+func prepare(ctx context.Context, url string, statements ...string) error {
+	if err := postgres.Migrate(ctx, url); err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	for _, table := range []string{"workflows", "runs", "history", "batches", "events", "event_keys", "waits", "wait_keys", "woken"} {
+		if _, err := conn.Exec(ctx, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)"); err != nil {
+			return errors.Join(err, conn.Close(ctx))
+		}
+	}
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", sql, err), conn.Close(ctx))
+		}
+	}
+	return conn.Close(ctx)
+}
+
+// onFilled runs a test on filled stores of all three kinds.
+func onFilled(t *testing.T, test func(t *testing.T, url string, b *postgres.Backend, seen *observer)) {
+	for name, template := range map[string]*pgtest.Template{"without statistics": filled, "with statistics": analyzed} {
+		t.Run(name, func(t *testing.T) {
+			url := template.Database(t)
+			b, seen := observed(t, url)
+			defer b.Close()
+			test(t, url, b, seen)
+		})
+	}
+	t.Run("planned while it was small", func(t *testing.T) {
+		url := small.Database(t)
+		b, seen := observed(t, url)
+		defer b.Close()
+		// A few rows of everything, and statistics that say so; then every statement is planned, on the one connection the store has.
+		use(t, b, "warm", 3)
+		execute(t, url, "VACUUM ANALYZE")
+		use(t, b, "warmer", 3)
+		for _, q := range queries {
+			if err := b.Update(t.Context(), "test", q.run); err != nil {
+				t.Fatal(err)
+			}
+		}
+		execute(t, url, fill...)
+		test(t, url, b, seen)
+	})
+}
+
+// use has a tenant's n runs meet n events each way round, and leaves as many live.
+func use(tb testing.TB, b *postgres.Backend, tenant string, n int) {
+	tb.Helper()
+	s, err := engine.New(b, engine.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	startRuns(tb, b, tenant, 0, 3*n)
+	buffer(tb, s, benchEvents(tenant, 0, n))
+	register(tb, s, benchWaits(tenant, 0, n), store.RegisterAnswered)
+	register(tb, s, benchWaits(tenant, n, 2*n), store.RegisterWaiting)
+	buffer(tb, s, benchEvents(tenant, n, n))
+	offer(tb, s, benchEvents(tenant, n, n), store.OfferDelivered)
+	buffer(tb, s, benchEvents(tenant, 3*n, n))
+}

@@ -1,0 +1,209 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/engine"
+	"github.com/rendezvous-events/rendezvous/store/postgres"
+)
+
+// query is one primitive of the backend, with how many rows it may touch on the filled store: about what it answers.
+type query struct {
+	name string
+	most float64
+	run  func(ctx context.Context, tx backend.Tx) error
+}
+
+func ask[T any](v T, err error) error { return err }
+
+func ask3[T, U any](v T, u U, err error) error { return err }
+
+var (
+	live1   = backend.WorkflowKey{Tenant: "acme", ID: "live-1"}
+	held1   = backend.WorkflowKey{Tenant: "globex", ID: "live-1"}
+	run1    = backend.RunKey{Tenant: "acme", ID: "live-1"}
+	wait1   = backend.WaitKey{Tenant: "acme", RunID: "live-1", Effect: "w"}
+	done1   = backend.WaitKey{Tenant: "acme", RunID: "done-1", Effect: "w"}
+	lookups = []backend.Lookup{
+		{Tenant: "acme", Type: "paid", Key: rendezvous.Key{Namespace: "order", Value: "live-1"}, Limit: 10},
+		{Tenant: "acme", Type: "paid", Key: rendezvous.Key{Namespace: "order", Value: "alone-1"}, Limit: 10},
+	}
+)
+
+var queries = []query{
+	{"Workflows", 2, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.Workflows(ctx, []backend.WorkflowKey{live1, held1}))
+	}},
+	{"LockWorkflows", 2, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.LockWorkflows(ctx, []backend.WorkflowKey{live1, held1}))
+	}},
+	{"Runs", 1, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Runs(ctx, []backend.RunKey{run1})) }},
+	{"RunsOf", 1, func(ctx context.Context, tx backend.Tx) error { return ask(tx.RunsOf(ctx, live1, 0, 10)) }},
+	{"Batches", 1, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.Batches(ctx, []backend.BatchKey{{Tenant: "acme", RunID: "done-1", ID: "b"}}))
+	}},
+	{"Woken", 1, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.Woken(ctx, []backend.WorkflowKey{held1}))
+	}},
+	{"History", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.History(ctx, live1, 1, 0, 10, 1<<20)) }},
+	{"HistorySize", 2, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.HistorySize(ctx, live1)) }},
+	{"Effects", 4, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.Effects(ctx, []backend.WaitKey{wait1, done1}))
+	}},
+	{"RecordsAt", 1, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.RecordsAt(ctx, []backend.RecordKey{{Tenant: "acme", WorkflowID: "done-1", Seq: 3}}))
+	}},
+	{"OpenEffects", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.OpenEffects(ctx, run1, 10)) }},
+	{"LastFailure", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.LastFailure(ctx, run1)) }},
+	{"EventsByKey", 1, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.EventsByKey(ctx, []backend.EventKey{{Tenant: "acme", Source: "done", ID: "done-7"}}, true))
+	}},
+	{"EventsByNumber", 2, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.EventsByNumber(ctx, []int64{7, 8}, false))
+	}},
+	{"LiveEvents", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.LiveEvents(ctx, lookups)) }},
+	{"ClaimedEvents", 1, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.ClaimedEvents(ctx, []backend.WaitKey{{Tenant: "globex", RunID: "live-1", Effect: "w"}}))
+	}},
+	{"KeptCounts", 1, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.KeptCounts(ctx, []backend.RunKey{{Tenant: "acme", ID: "done-1"}}))
+	}},
+	{"KeptEvents", 2, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.KeptEvents(ctx, []backend.RunKey{{Tenant: "acme", ID: "done-1"}}))
+	}},
+	{"Waits", 1, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Waits(ctx, []backend.WaitKey{wait1})) }},
+	{"WaitsOf", 1, func(ctx context.Context, tx backend.Tx) error { return ask(tx.WaitsOf(ctx, []backend.RunKey{run1})) }},
+	{"ParkedOf", 1, func(ctx context.Context, tx backend.Tx) error { return ask(tx.ParkedOf(ctx, []backend.RunKey{run1})) }},
+	{"OpenWaits", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.OpenWaits(ctx, lookups)) }},
+	{"ListWaits", 5, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.ListWaits(ctx, "acme", backend.WaitFilter{}, 0, 5))
+	}},
+	{"ListWaits of a run", 1, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.ListWaits(ctx, "acme", backend.WaitFilter{RunID: "live-9"}, 0, 5))
+	}},
+	{"ListParked", 10, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.ListParked(ctx, "globex", backend.WaitFilter{}, backend.ParkedPosition{}, 20))
+	}},
+	{"ListQuarantined", 3, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.ListQuarantined(ctx, "globex", backend.ParkedPosition{}, 20))
+	}},
+	{"ListWorkflows", 10, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{}, 10))
+	}},
+	{"ListWorkflows, a later page", 11, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{Set: true, StartedAt: tx.Now(), ID: "live-1"}, 10))
+	}},
+	{"CountWorkflows up to 100", 100, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.CountWorkflows(ctx, "acme", backend.WorkflowFilter{}, 100))
+	}},
+	{"Abandoned", 3, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.Abandoned(ctx, backend.AbandonedPosition{}, 10))
+	}},
+	{"Depths", 100, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10_000)) }},
+	{"NewEventNumbers", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.NewEventNumbers(ctx, 10)) }},
+	// Each row and its workflow; once to find the tenant, once to take, once to see whether there is more.
+	{"DueParked", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueParked(ctx, 10)) }},
+	{"DueWoken", 50, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueWoken(ctx, 10)) }},
+	{"UnmetEvents", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.UnmetEvents(ctx, tx.Now(), 0, 10)) }},
+}
+
+// S8 and the issue: the cost of what the store runs follows what it answers and writes, not what is finished, whatever the statistics say.
+func TestPlans(t *testing.T) {
+	onFilled(t, func(t *testing.T, url string, b *postgres.Backend, seen *observer) {
+		for _, q := range queries {
+			t.Run(q.name, func(t *testing.T) { checkQuery(t, b, seen, q) })
+		}
+		t.Run("verbs", func(t *testing.T) { checkVerbs(t, b, seen) })
+		t.Run("HI-6 a page near the end of a long history", func(t *testing.T) {
+			execute(t, url, `INSERT INTO history SELECT 'acme', 'live-1', s, 'live-1', 'note', 1, '', 0, false, '{"name":"n"}', 'x', '', '', '', '', rdv_now(), ''
+				FROM generate_series(3, 100000) s`)
+			checkQuery(t, b, seen, query{"History", 501, func(ctx context.Context, tx backend.Tx) error { // one more, to see that it is not wanted
+				page, err := tx.History(ctx, live1, 99_001, 0, 500, 4<<20)
+				if err == nil && (len(page) != 500 || page[0].Seq != 99_001) {
+					err = fmt.Errorf("%d records", len(page))
+				}
+				return err
+			}})
+		})
+	})
+}
+
+func checkQuery(t *testing.T, b *postgres.Backend, seen *observer, q query) {
+	t.Helper()
+	plans := seen.during(t, func() {
+		if err := b.Update(t.Context(), "test", q.run); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if touched := judge(t, plans); len(plans) == 0 || touched > q.most {
+		t.Errorf("%d plans touched %.0f rows, want at most %.0f: %+v", len(plans), touched, q.most, plans)
+	}
+}
+
+// judge holds plans to the law and sums up what they touched.
+func judge(t *testing.T, plans []ranPlan) (touched float64) {
+	t.Helper()
+	for _, p := range plans {
+		p.law(t)
+		touched += p.Plan.touched()
+	}
+	return touched
+}
+
+// checkVerbs: EV-87 and R3: the verbs of the hot path cost the same statements for 500 items as for 50, and touch some rows for each item.
+func checkVerbs(t *testing.T, b *postgres.Backend, seen *observer) {
+	s, err := engine.New(b, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := map[string]map[int]int{}
+	run := func(verb string, n int, fn func()) {
+		t.Helper()
+		plans := seen.during(t, fn)
+		if touched, most := judge(t, plans), float64(20*n); touched > most {
+			t.Errorf("%s of %d touched %.0f rows, want at most %.0f", verb, n, touched, most)
+			for _, p := range plans {
+				t.Logf("%6.0f %s", p.Plan.touched(), p.name())
+			}
+		}
+		if statements[verb] == nil {
+			statements[verb] = map[int]int{}
+		}
+		statements[verb][n] = len(plans)
+	}
+	known := benchEvents("initech", 0, 1)
+	buffer(t, s, known)
+	again := func(items []store.BufferItem) {
+		t.Helper()
+		done, err := s.BufferBatch(t.Context(), items, time.Time{})
+		if err != nil || done[0].Outcome != store.BufferDuplicate {
+			t.Fatal(err, done)
+		}
+	}
+	again(known) // from here on a batch looks before it inserts
+	from := 1
+	for _, n := range []int{50, 500} {
+		startRuns(t, b, "initech", from, 2*n)
+		free, late := benchEvents("initech", from, n), benchEvents("initech", from+n, n)
+		run("BufferBatch", n, func() { buffer(t, s, free) })
+		run("BufferBatch of duplicates", n, func() { again(free) })
+		run("RegisterBatch, answered", n, func() { register(t, s, benchWaits("initech", from, n), store.RegisterAnswered) })
+		run("RegisterBatch, waiting", n, func() { register(t, s, benchWaits("initech", from+n, n), store.RegisterWaiting) })
+		buffer(t, s, late)
+		run("OfferBatch", n, func() { offer(t, s, late, store.OfferDelivered) })
+		run("OfferBatch of delivered", n, func() { offer(t, s, late, store.OfferAlreadyDelivered) })
+		from += 2 * n
+	}
+	for verb, n := range statements {
+		if n[500] != n[50] {
+			t.Errorf("%s: 500 items cost %d statements, 50 cost %d", verb, n[500], n[50])
+		}
+		t.Logf("%s: %d statements", verb, n[500])
+	}
+}
