@@ -144,14 +144,30 @@ func ParseTokens(raw []byte) (*Tokens, error) {
 		if c.Role != RoleAdmin && len(c.Tenants) == 0 {
 			return nil, rendezvous.InvalidField("tokens", "entry %d: names no tenants", i+1)
 		}
-		for _, tenant := range c.Tenants {
-			if err := rendezvous.CheckTenant(tenant); err != nil {
-				return nil, rendezvous.InvalidField("tokens", "entry %d: %v", i+1, err)
-			}
+		if err := c.check(); err != nil {
+			return nil, rendezvous.InvalidField("tokens", "entry %d: %v", i+1, err)
+		}
+		if slices.ContainsFunc(t.rows, func(r tokenRow) bool { return r.digest == digest }) {
+			return nil, rendezvous.InvalidField("tokens", "entry %d: its token is another entry's too", i+1)
 		}
 		t.rows = append(t.rows, tokenRow{digest: digest, caller: c})
 	}
 	return t, nil
+}
+
+// check judges the tenants and sources of a token.
+func (c Caller) check() error {
+	for _, tenant := range c.Tenants {
+		if err := rendezvous.CheckTenant(tenant); err != nil {
+			return err
+		}
+	}
+	for _, source := range c.Sources {
+		if err := rendezvous.CheckID("sources", source); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func tokenDigest(token, hexDigest string) ([sha256.Size]byte, error) {
@@ -161,6 +177,8 @@ func tokenDigest(token, hexDigest string) ([sha256.Size]byte, error) {
 		return d, rendezvous.InvalidField("token", "give either token or sha256")
 	case token != "" && len(token) < 16:
 		return d, rendezvous.InvalidField("token", "is shorter than 16 bytes")
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return d, rendezvous.InvalidField("token", "has a blank, or something else that no Authorization header carries")
 	case token != "":
 		return sha256.Sum256([]byte(token)), nil
 	}

@@ -1,7 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,17 +126,23 @@ func (n *NATS) begin(call func()) bool {
 
 func (n *NATS) answer(req micro.Request) {
 	ctx := messaging.ExtractTrace(n.ctx, nats.Header(req.Headers()))
-	reply, err := n.service.call(ctx, overNATS, n.tenant(req.Subject()), n.verb(req.Subject()), Open(), req.Data())
-	if err != nil {
-		n.refuse(req, rendezvous.AsError(err))
-		return
+	for request := req.Data(); ; {
+		reply, err := n.service.call(ctx, overNATS, n.tenant(req.Subject()), n.verb(req.Subject()), Open(), request)
+		var body []byte
+		if err == nil {
+			body, err = n.fit(reply)
+		}
+		if err == nil {
+			_ = req.Respond(body) // the requester is gone or the connection is: it asks again
+			return
+		}
+		fewer, more := fewerRows(request, reply)
+		if !errors.Is(err, rendezvous.ErrTooLarge) || !more {
+			n.refuse(req, rendezvous.AsError(err))
+			return
+		}
+		request = fewer
 	}
-	body, err := n.fit(reply)
-	if err != nil {
-		n.refuse(req, rendezvous.AsError(err))
-		return
-	}
-	_ = req.Respond(body) // the requester is gone or the connection is: it asks again
 }
 
 func (n *NATS) refuse(req micro.Request, e *rendezvous.Error) {
@@ -146,7 +155,7 @@ func (n *NATS) refuse(req micro.Request, e *rendezvous.Error) {
 
 func oneLine(s string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(s) }
 
-// fit encodes a reply that NATS can carry: a history's page ends earlier, anything else over max_payload is too_large and belongs to HTTP.
+// fit encodes a reply that NATS can carry: a page of records ends earlier, anything else over max_payload is too_large and belongs to HTTP.
 func (n *NATS) fit(reply any) ([]byte, error) {
 	limit := int(n.conn.MaxPayload()) - 4096 // headers
 	for {
@@ -163,14 +172,41 @@ func (n *NATS) fit(reply any) ([]byte, error) {
 	}
 }
 
-// halve drops the later half of a history's page, to be read with the next.
+// halve drops the later half of a page of records, to be read with the next or from the history.
 func halve(reply any) (any, bool) {
-	h, ok := reply.(wire.History)
-	if !ok || len(h.Records) < 2 {
+	switch r := reply.(type) {
+	case wire.History:
+		r.Records, r.More = r.Records[:len(r.Records)/2], true
+		return r, len(r.Records) > 0
+	case wire.Collected:
+		half, ok := halve(wire.History(r))
+		return wire.Collected(half.(wire.History)), ok
+	case wire.Released:
+		some := len(r.Records) > 0
+		r.Records, r.More = r.Records[:len(r.Records)/2], true
+		return r, some
+	}
+	return nil, false
+}
+
+// fewerRows is the request of a list for half the rows that it was answered with. Lists change nothing, so they may be asked again.
+func fewerRows(request []byte, reply any) ([]byte, bool) {
+	rows := 0
+	switch r := reply.(type) {
+	case wire.RunList:
+		rows = len(r.Runs)
+	case wire.WaitList:
+		rows = len(r.Waits)
+	case wire.Chain:
+		rows = len(r.Runs)
+	}
+	members := map[string]json.RawMessage{}
+	if rows < 2 || len(bytes.TrimSpace(request)) > 0 && json.Unmarshal(request, &members) != nil {
 		return nil, false
 	}
-	h.Records, h.More = h.Records[:len(h.Records)/2], true
-	return h, true
+	members["limit"] = json.RawMessage(strconv.Itoa(rows / 2))
+	fewer, err := json.Marshal(members)
+	return fewer, err == nil
 }
 
 // Stop leaves the subject, lets calls under way finish until ctx ends, and returns. Idempotent.

@@ -69,6 +69,8 @@ type Config struct {
 	Logger                      *slog.Logger // instead of the one that Log and JSON ask for
 	// Wrap decorates the storage engine below its traces: so a test breaks the store. nil: nothing.
 	Wrap func(backend.Backend) backend.Backend
+
+	tokens *api.Tokens // of the role ingest
 }
 
 // Validate names the first wrong setting.

@@ -60,6 +60,11 @@ func Start(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if cfg.Ingest != nil { // before anything is started: it is a setting too
+		if cfg.tokens, err = cfg.Ingest.tokens(); err != nil {
+			return nil, err
+		}
+	}
 	n = &Node{cfg: cfg, log: cfg.logger(), failed: make(chan error, 1), quit: make(chan struct{})}
 	for _, step := range [...]func(context.Context) error{
 		n.startTelemetry, n.startStore, n.startMessaging, n.startIngest, n.startDelivery, n.startAdmin,

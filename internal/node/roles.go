@@ -21,10 +21,7 @@ func (n *Node) startIngest(ctx context.Context) error {
 	if n.cfg.Ingest == nil {
 		return nil
 	}
-	tokens, err := n.cfg.Ingest.tokens()
-	if err != nil {
-		return err
-	}
+	tokens := n.cfg.tokens
 	m, err := ingest.NewMetrics(n.telemetry.Meter)
 	if err != nil {
 		return err
