@@ -2,6 +2,7 @@ package messaging_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -92,7 +93,13 @@ func (p *plane) down() {
 
 func (p *plane) provision() {
 	p.t.Helper()
-	must(p.t, p.conn.Provision(p.t.Context()))
+	p.eventually("provisioned", func() bool { // as a worker does it: an answer that takes too long is asked for again
+		err := p.conn.Provision(p.t.Context())
+		if err != nil {
+			p.t.Logf("provision: %v (because of: %v)", err, errors.Unwrap(err))
+		}
+		return err == nil
+	})
 }
 
 // restart stops the broker, does something while it is down, and starts it again.
@@ -274,7 +281,7 @@ func stop(t *testing.T, c *messaging.Consumption) {
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v (because of: %v)", err, errors.Unwrap(err))
 	}
 }
 
