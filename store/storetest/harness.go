@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"context"
+	"math/rand/v2"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -163,17 +165,20 @@ func Rounds(t testing.TB) int {
 	return n
 }
 
-// Race runs functions at once and waits for all. They must not call t.FailNow: what they find goes into variables of their own.
+// Race runs functions at once, in an order of chance, and waits for all. They must not call t.FailNow: what they find goes into variables of their own.
 func Race(t testing.TB, fns ...func()) {
 	t.Helper()
 	var ready, done sync.WaitGroup
 	start := make(chan struct{})
-	for _, fn := range fns {
+	for _, i := range rand.Perm(len(fns)) {
 		ready.Add(1)
 		done.Go(func() {
 			ready.Done()
 			<-start
-			fn()
+			for range rand.N(len(fns)) { // the runtime starts what was made ready last first
+				runtime.Gosched()
+			}
+			fns[i]()
 		})
 	}
 	ready.Wait()
