@@ -23,7 +23,7 @@ type victim interface {
 	Up(ctx context.Context) error
 }
 
-// database is the cluster as a victim: its postmaster is killed, its sessions notice by themselves.
+// postgres is the cluster as a victim: its postmaster is killed, its sessions notice by themselves.
 type postgres struct{ cluster *pgtest.Cluster }
 
 func (postgres) Name() string                        { return "postgres" }
@@ -35,10 +35,13 @@ const (
 	beforeKill  = 500 * time.Millisecond
 	beforeStart = 300 * time.Millisecond
 
-	shareTwo    = 0.15 // of the rounds kill two at once,
-	shareDelete = 0.08 // delete every stream and consumer instead,
-	shareWipe   = 0.25 // of the broker's deaths take its folder along,
+	shareDelete = 0.12 // of the rounds delete every stream and consumer, half of these while a worker begins its next life,
+	shareStall  = 0.06 // stop one worker for a while and let it go on,
+	shareTwo    = 0.15 // kill two at once,
 	shareHaste  = 0.25 // do not wait until what was killed works again
+	shareWipe   = 0.25 // of the broker's deaths take its folder along
+
+	stallMost = 3 * time.Second // longer than a lease
 )
 
 // chaos kills, round by round.
@@ -71,12 +74,19 @@ func (c *chaos) upTo(d time.Duration) time.Duration { return time.Duration(c.rng
 
 func (c *chaos) round(ctx context.Context) error {
 	c.rounds++
-	if c.rng.Float64() < shareDelete {
-		c.kills["streams deleted"]++
-		c.say("round %d: delete every stream", c.rounds)
-		return c.deleteStreams(ctx, c.rng.IntN(2) == 0)
+	switch r := c.rng.Float64(); {
+	case r < shareDelete/2:
+		return c.deleteStreams(ctx)
+	case r < shareDelete:
+		return c.deleteAtBirth(ctx)
+	case r < shareDelete+shareStall:
+		return c.stall(ctx)
 	}
-	chosen := c.choose()
+	return c.kill(ctx, c.choose())
+}
+
+// kill ends the chosen and brings them back.
+func (c *chaos) kill(ctx context.Context, chosen []victim) error {
 	wipe := c.rng.Float64() < shareWipe
 	for _, v := range chosen {
 		c.kills[v.Name()]++
@@ -100,6 +110,29 @@ func (c *chaos) round(ctx context.Context) error {
 		return nil
 	}
 	return each(chosen, func(v victim) error { return v.Up(ctx) })
+}
+
+// stall stops a worker for longer than its messages and the leases beside it last, and lets it go on with what it had in hand.
+func (c *chaos) stall(ctx context.Context) error {
+	w := c.plane.workers[c.rng.IntN(len(c.plane.workers))]
+	c.kills["stalled"]++
+	c.say("round %d: stall %s", c.rounds, w.name)
+	if err := w.Stall(ctx, c.upTo(stallMost)); err != nil {
+		return err
+	}
+	return w.Up(ctx)
+}
+
+// deleteAtBirth deletes every stream while a worker starts that has never seen them and makes them anew.
+func (c *chaos) deleteAtBirth(ctx context.Context) error {
+	w := c.plane.workers[c.rng.IntN(len(c.plane.workers))]
+	c.kills[w.name]++
+	c.say("round %d: kill %s, and delete every stream while it starts", c.rounds, w.name)
+	if err := errors.Join(w.Kill(), w.Start()); err != nil {
+		return err
+	}
+	pause(ctx, c.upTo(beforeStart))
+	return errors.Join(c.deleteStreams(ctx), w.Up(ctx))
 }
 
 // choose picks one or two.
@@ -134,8 +167,12 @@ func each(all []victim, do func(victim) error) error {
 	return errors.Join(errs...)
 }
 
-// deleteStreams takes everything JetStream has. What is gone already, or cannot be asked for because the broker is away, is no error.
-func (c *chaos) deleteStreams(ctx context.Context, consumersFirst bool) error {
+// deleteStreams takes everything JetStream has, consumers first or streams at once. What is gone already, or cannot be asked for because the broker is
+// away, is no error.
+func (c *chaos) deleteStreams(ctx context.Context) error {
+	consumersFirst := c.rng.IntN(2) == 0
+	c.kills["streams deleted"]++
+	c.say("round %d: delete every stream, consumers first: %t", c.rounds, consumersFirst)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	js := c.plane.js

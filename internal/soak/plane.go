@@ -74,13 +74,20 @@ func startPlane(ctx context.Context, folder string) (p *plane, err error) {
 			return p, err
 		}
 	}
-	if p.nats, err = nats.Connect(p.natsURL, nats.Name("soak"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond)); err != nil {
-		return p, err
-	}
-	if p.js, err = jetstream.New(p.nats); err != nil {
+	if err := p.connect(); err != nil {
 		return p, err
 	}
 	return p, p.up(ctx)
+}
+
+// connect makes the connection that the load and the chaos share. What the library has to say about a broker that is killed is no news.
+func (p *plane) connect() (err error) {
+	if p.nats, err = nats.Connect(p.natsURL, nats.Name("soak"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
+		nats.ReconnectWait(50*time.Millisecond), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})); err != nil {
+		return err
+	}
+	p.js, err = jetstream.New(p.nats)
+	return err
 }
 
 // build compiles the real programs, once.

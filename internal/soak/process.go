@@ -108,6 +108,20 @@ func (p *process) Kill() error {
 	return err
 }
 
+// Stall stops the process without ending it, as a machine does that is out of breath, and lets it go on after d.
+func (p *process) Stall(ctx context.Context, d time.Duration) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return nil
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	pause(ctx, d)
+	return p.cmd.Process.Signal(syscall.SIGCONT)
+}
+
 // Stop ends the process as an operator would. It must end by itself, and well.
 func (p *process) Stop() error {
 	result, ok, err := p.signal(syscall.SIGTERM, stopLimit)
