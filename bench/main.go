@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type options struct {
 	seconds int
 	store   string
 	verbose bool
+	profile string
+	only    string
 }
 
 func main() {
@@ -38,6 +41,8 @@ func main() {
 	flag.IntVar(&o.seconds, "seconds", 20, "length of the latency scenario")
 	flag.StringVar(&o.store, "store", "", "a store URL instead of a PostgreSQL of its own (its tables are used as they are)")
 	flag.BoolVar(&o.verbose, "v", false, "log what the plane logs")
+	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process to a file")
+	flag.StringVar(&o.only, "only", "", "run one scenario: waits first, events first or latency")
 	flag.Parse()
 	if *short {
 		o.events, o.seconds = o.events/10, o.seconds/4
@@ -72,6 +77,17 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	fmt.Printf("%s, %d cores, fsync of 8 KiB p50 %s p99 %s\n", runtime.Version(), runtime.NumCPU(), sync.at(50), sync.at(99))
+	if o.profile != "" {
+		f, err := os.Create(o.profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	b, err := start(ctx, o, dir)
 	if err != nil {
 		return err
@@ -81,6 +97,9 @@ func run(ctx context.Context, o options) error {
 		name string
 		run  func(ctx context.Context, b *bench) error
 	}{{"waits first", waitsFirst}, {"events first", eventsFirst}, {"latency", latency}} {
+		if o.only != "" && o.only != scenario.name {
+			continue
+		}
 		fmt.Printf("%s\n", scenario.name)
 		if err := scenario.run(ctx, b); err != nil {
 			return fmt.Errorf("%s: %w", scenario.name, err)
