@@ -23,4 +23,5 @@ var roles = []role{
 	{"runs_ends", runsEnds},
 	{"runs_continuing", runsContinuing},
 	{"runs_pausing", runsPausing},
+	{"runs_model", runsModel},
 }
