@@ -66,7 +66,7 @@ func (s *Service) eventsDoor(ctx context.Context, tenant string, who Caller, hea
 	if err := who.may(tenant, RoleProducer); err != nil {
 		return nil, err
 	}
-	t, err := s.cfg.Store.Tenant(tenant)
+	t, err := s.tenant(tenant)
 	if err != nil {
 		return nil, err
 	}

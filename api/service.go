@@ -190,11 +190,20 @@ func (s *Service) answer(ctx context.Context, tenant, name string, v verb, who C
 	if v.do == nil {
 		return nil, unknownVerb(name)
 	}
-	t, err := s.cfg.Store.Tenant(tenant)
+	t, err := s.tenant(tenant)
 	if err != nil {
 		return nil, err
 	}
 	return v.do(ctx, call{Service: s, tenant: t, caller: who}, body)
+}
+
+// tenant is a tenant's handle, which must be that tenant's (EV-17, I14).
+func (s *Service) tenant(name string) (store.Tenant, error) {
+	t, err := s.cfg.Store.Tenant(name)
+	if err == nil && t.Name() != name {
+		err = rendezvous.Errorf(rendezvous.CodeCorrupt, "the store's handle serves tenant %q, not %q; nothing was done", t.Name(), name).With("tenant", t.Name())
+	}
+	return t, err
 }
 
 func unknownVerb(name string) error {

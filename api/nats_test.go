@@ -1,0 +1,217 @@
+package api_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/rendezvous-events/rendezvous/internal/node"
+	"github.com/rendezvous-events/rendezvous/internal/nodetest"
+	"github.com/rendezvous-events/rendezvous/wire"
+)
+
+// broker starts a NATS server of its own; its address is answered, and a change that gives it to a node.
+func broker(t *testing.T, change func(*server.Options)) (*node.Node, func(*node.Config)) {
+	t.Helper()
+	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 2 << 20}
+	change(o)
+	s, err := server.NewServer(o)
+	must(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(nodetest.Patience) {
+		t.Fatal("the NATS server does not start")
+	}
+	return &node.Node{NATSURL: s.ClientURL()}, func(c *node.Config) { c.NATS.URL, c.NATS.Replicas, c.EmbeddedDir = s.ClientURL(), 1, "" }
+}
+
+// Every call is answered exactly once, also while another process answers the same verbs.
+func TestEveryNATSCallIsAnsweredOnce(t *testing.T) {
+	at, external := broker(t, func(*server.Options) {})
+	nodetest.Start(t, external)
+	nodetest.Start(t, external, func(c *node.Config) { c.Delivery = nil })
+	nc := nodetest.NATS(t, at)
+	inbox, err := nc.SubscribeSync(nats.NewInbox())
+	must(t, err)
+	const calls = 200
+	for i := range calls {
+		verb := "system.info"
+		if i%4 == 0 {
+			verb = "runs.dance"
+		}
+		must(t, nc.PublishRequest("rdv.acme.api."+verb, inbox.Subject, nil))
+	}
+	for range calls {
+		if _, err := inbox.NextMsg(nodetest.Patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, err := inbox.NextMsg(100 * time.Millisecond); err == nil {
+		t.Errorf("an answer too many: %s", m.Data)
+	}
+}
+
+// The verbs are a micro service: discovery lists an endpoint per verb, stats count its calls, and its refusals carry the error headers.
+func TestTheVerbsAreAMicroService(t *testing.T) {
+	d := natsDoor{nodetest.NATS(t, nodetest.Start(t))}
+	for range 3 {
+		ok(t, d, "acme", "system.info", "")
+	}
+	refused(t, d, "acme", "runs.get", `{"run_id":"nobody"}`, 404, "not_found")
+	r := refused(t, d, "acme", "runs.dance", "", 404, "not_found")
+	if !strings.Contains(string(r.body), "runs.dance") {
+		t.Errorf("does not name the verb: %s", r.body)
+	}
+	refused(t, d, "acme", strings.Repeat("x", 200), "", 404, "not_found")
+
+	var info micro.Info
+	must(t, json.Unmarshal(d.request(t, "$SRV.INFO.rendezvous", nil).body, &info))
+	subjects := map[string]string{}
+	for _, e := range info.Endpoints {
+		subjects[e.Subject] = e.Name
+	}
+	for _, verb := range builtVerbs {
+		if subjects["rdv.*.api."+verb] != strings.ReplaceAll(verb, ".", "_") {
+			t.Errorf("no endpoint of %s: %v", verb, subjects)
+		}
+	}
+	var stats micro.Stats
+	must(t, json.Unmarshal(d.request(t, "$SRV.STATS.rendezvous", nil).body, &stats))
+	for _, e := range stats.Endpoints {
+		if e.Name == "system_info" && e.NumRequests != 3 {
+			t.Errorf("system.info counted %d calls", e.NumRequests)
+		}
+	}
+}
+
+// On NATS the account's permissions decide (api.md section 4): what the account may not publish never reaches the plane.
+func TestTheAccountsPermissionsDecideOnNATS(t *testing.T) {
+	at, external := broker(t, func(o *server.Options) {
+		o.Users = []*server.User{
+			{Username: "worker", Password: "worker-secret"},
+			{Username: "shop", Password: "shop-secret", Permissions: &server.Permissions{
+				Publish:   &server.SubjectPermission{Allow: []string{"rdv.acme.api.events.put", "rdv.acme.api.events.deliver"}},
+				Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+			}},
+		}
+	})
+	nodetest.Start(t, external, func(c *node.Config) { c.NATS.URL = strings.Replace(at.NATSURL, "//", "//worker:worker-secret@", 1) })
+	violations := make(chan error, 16)
+	shop := natsDoor{nodetest.NATS(t, at, nats.UserInfo("shop", "shop-secret"), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { violations <- err }))}
+	match(t, `{"results":[{"source":"urn:psp","id":"p-1","outcome":"accepted"}]}`, ok(t, shop, "acme", "events.put", `{"events":[`+payment+`]}`))
+	for _, subject := range []string{"rdv.other.api.events.put", "rdv.acme.api.runs.start"} {
+		must(t, shop.nc.Publish(subject, []byte(`{"workflow_id":"w","run_id":"r","type":"t"}`)))
+		select {
+		case err := <-violations:
+			if !errors.Is(err, nats.ErrPermissionViolation) {
+				t.Errorf("%s: %v", subject, err)
+			}
+		case <-time.After(nodetest.Patience):
+			t.Errorf("%s was allowed", subject)
+		}
+	}
+	worker := natsDoor{nodetest.NATS(t, at, nats.UserInfo("worker", "worker-secret"))}
+	refused(t, worker, "acme", "runs.get", `{"run_id":"r"}`, 404, "not_found")
+}
+
+// What is over one NATS message ends earlier where it is a page, and names HTTP where it is not.
+func TestRepliesOverMaxPayloadEndEarlierOrNameHTTP(t *testing.T) {
+	const limit = 256 << 10
+	at, external := broker(t, func(o *server.Options) { o.MaxPayload = limit })
+	n := nodetest.Start(t, external, func(c *node.Config) { c.Limit = 64 << 10 })
+	web := newHTTPDoor(t, n, "")
+	requests := natsDoor{nodetest.NATS(t, at)}
+	ok(t, web, "acme", "runs.start", `{"workflow_id":"w","run_id":"run-1","type":"order"}`)
+	ok(t, web, "acme", "runs.acquire", `{`+run1+`,"owner":"o","acquire_id":"a"}`)
+	note := `{"kind":"note","data":{"name":"n"},"payload":{"data":"` + strings.Repeat("x", 50_000) + `"}}`
+	ok(t, web, "acme", "runs.append", `{`+run1+`,"epoch":1,"expected_seq":1,"batch_id":"b","records":[`+strings.TrimSuffix(strings.Repeat(note+",", 12), ",")+`]}`)
+	seen := int64(0)
+	for {
+		var page wire.History
+		must(t, json.Unmarshal(ok(t, requests, "acme", "runs.history", fmt.Sprintf(`{"workflow_id":"w","from_seq":%d}`, seen+1)), &page))
+		for _, r := range page.Records {
+			if seen++; r.Seq != seen {
+				t.Fatalf("record %d where %d belongs", r.Seq, seen)
+			}
+		}
+		if !page.More {
+			break
+		}
+	}
+	if seen != 13 {
+		t.Errorf("%d records over NATS, 13 are there", seen)
+	}
+	var out wire.Released
+	must(t, json.Unmarshal(ok(t, requests, "acme", "runs.release", `{`+run1+`,"epoch":1,"seen_seq":1}`), &out))
+	if out.Outcome != "continue" || !out.More || len(out.Records) == 0 || out.Records[0].Seq != 2 || out.HeadSeq != 13 {
+		t.Errorf("continue with %d records, more %v, head %d", len(out.Records), out.More, out.HeadSeq)
+	}
+
+	big := `{"kind":"note","data":{"name":"n"},"payload":{"data":"` + strings.Repeat("x", 400_000) + `"}}`
+	ok(t, web, "acme", "runs.append", `{`+run1+`,"epoch":1,"expected_seq":13,"batch_id":"b2","records":[`+big+`]}`)
+	r := refused(t, requests, "acme", "runs.history", `{"workflow_id":"w","from_seq":14}`, 413, "too_large")
+	if !strings.Contains(string(r.body), "HTTP") {
+		t.Errorf("does not name HTTP: %s", r.body)
+	}
+	ok(t, web, "acme", "runs.history", `{"workflow_id":"w","from_seq":14}`)
+}
+
+// A list that does not fit is answered with fewer rows and a cursor behind them.
+func TestAListOverMaxPayloadHasFewerRows(t *testing.T) {
+	at, external := broker(t, func(o *server.Options) { o.MaxPayload = 128 << 10 })
+	n := nodetest.Start(t, external, func(c *node.Config) { c.Limit = 32 << 10 })
+	web := newHTTPDoor(t, n, "")
+	requests := natsDoor{nodetest.NATS(t, at)}
+	long := strings.Repeat("w", 480)
+	const runs = 120
+	var wg sync.WaitGroup
+	for i := range runs {
+		wg.Go(func() {
+			web.call(t, "acme", "runs.start", fmt.Sprintf(`{"workflow_id":"%s-%d","type":"%s"}`, long, i, long))
+		})
+	}
+	wg.Wait()
+	known, cursor, pages := map[string]bool{}, "", 0
+	for {
+		var page wire.RunList
+		must(t, json.Unmarshal(ok(t, requests, "acme", "runs.list", fmt.Sprintf(`{"limit":1000,"cursor":%q}`, cursor)), &page))
+		for _, r := range page.Runs {
+			known[r.WorkflowID] = true
+		}
+		pages++
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	if len(known) != runs || pages < 2 {
+		t.Errorf("%d of %d workflows in %d pages", len(known), runs, pages)
+	}
+}
+
+// Long polls have room of their own: any number of them keeps no other verb waiting.
+func TestLongPollsKeepNoOtherVerbWaiting(t *testing.T) {
+	d := natsDoor{nodetest.NATS(t, nodetest.Start(t))}
+	inbox, err := d.nc.SubscribeSync(nats.NewInbox())
+	must(t, err)
+	const polls = 600
+	for range polls {
+		must(t, d.nc.PublishRequest("rdv.acme.api.runs.history", inbox.Subject, []byte(`{"workflow_id":"w","wait_ms":3000}`)))
+	}
+	start := time.Now()
+	ok(t, d, "acme", "system.info", "")
+	if took := time.Since(start); took > 2500*time.Millisecond {
+		t.Errorf("a call beside %d polls took %s", polls, took)
+	}
+	for range polls {
+		_, err := inbox.NextMsg(nodetest.Patience)
+		must(t, err)
+	}
+}
