@@ -35,6 +35,7 @@ func registerWait(ctx context.Context, c call, req wire.RegisterWait) (wire.Regi
 	case store.RegisterAnswered:
 		r := wire.RecordOf(*got.Answer)
 		out.Answered = &r
+		c.traceAnswer(ctx, req, got)
 	case store.RegisterTimedOut:
 		out.TimedOut = true
 	case store.RegisterWithdrawn:

@@ -6,10 +6,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/rendezvous-events/rendezvous"
-	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
@@ -62,29 +60,4 @@ func (m *metrics) offer(ctx context.Context, o store.Offer) {
 
 func (m *metrics) retry(ctx context.Context, o store.Offer) {
 	m.retries.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", string(o.Outcome))))
-}
-
-// traceOffer adds the match of a pair to the event's trace, linked to the wait's (design section 8), and the answer below it once it is recorded.
-// Nobody pays for it where the event carries no trace.
-func (w *Worker) traceOffer(ctx context.Context, o store.Offer) {
-	if o.EventTrace.Parent == "" || (o.Outcome != store.OfferDelivered && o.Outcome != store.OfferParked) {
-		return
-	}
-	var links []trace.Link
-	if c := trace.SpanContextFromContext(messaging.WithTrace(context.Background(), o.WaitTrace)); c.IsValid() {
-		links = append(links, trace.Link{SpanContext: c})
-	}
-	pair := []attribute.KeyValue{
-		attribute.String("rendezvous.tenant", o.Tenant), attribute.String("rendezvous.event.source", o.Event.Source), attribute.String("rendezvous.event.id", o.Event.ID),
-		attribute.String("rendezvous.run_id", o.Wait.RunID), attribute.String("rendezvous.effect", o.Wait.Effect), attribute.String("rendezvous.outcome", string(o.Outcome)),
-	}
-	ctx, match := w.deps.Tracer.Start(messaging.WithTrace(ctx, o.EventTrace), "match", trace.WithSpanKind(trace.SpanKindConsumer), trace.WithLinks(links...),
-		trace.WithAttributes(attribute.String("messaging.system", "nats"), attribute.String("messaging.operation.type", "process"),
-			attribute.String("messaging.destination.name", "match")), trace.WithAttributes(pair...))
-	defer match.End()
-	if o.Outcome == store.OfferDelivered {
-		_, answer := w.deps.Tracer.Start(ctx, "answer", trace.WithAttributes(attribute.String("rendezvous.workflow_id", o.WorkflowID),
-			attribute.Int64("rendezvous.seq", o.Seq)), trace.WithAttributes(pair...))
-		answer.End()
-	}
 }

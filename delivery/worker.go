@@ -12,6 +12,7 @@ import (
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/notify"
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
@@ -125,7 +126,7 @@ func (w *Worker) observe(ctx context.Context, got store.Offered) {
 	for _, list := range [...][]store.Offer{got.Items, got.Also} {
 		for _, o := range list {
 			w.metrics.offer(ctx, o)
-			w.traceOffer(ctx, o)
+			notify.TraceOffer(ctx, w.deps.Tracer, o)
 			switch o.Outcome {
 			case store.OfferParked:
 				if !o.Quarantined {
@@ -154,7 +155,7 @@ func (w *Worker) deliverParked(ctx context.Context, waits []waitKey) (still []wa
 	}
 	for i, o := range got.Items {
 		w.metrics.retry(ctx, o)
-		w.traceOffer(ctx, o)
+		notify.TraceOffer(ctx, w.deps.Tracer, o)
 		if o.Outcome == store.OfferParked && !o.Quarantined {
 			still = append(still, waits[i])
 		}

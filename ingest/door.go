@@ -6,8 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/group"
+	"github.com/rendezvous-events/rendezvous/notify"
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
@@ -31,6 +35,7 @@ type Door struct {
 	targeted *group.Group[store.DeliverItem, delivered]
 	sending  sync.WaitGroup
 	metrics  *Metrics
+	tracer   trace.Tracer
 }
 
 // buffered is the fate of one event, and when its notice is sent.
@@ -66,7 +71,7 @@ func (n *notices) Wait(ctx context.Context) error {
 
 // NewDoor opens the door. Stop it before the store and the messaging go.
 func NewDoor(s Store, sender Sender, cfg group.Config, m *Metrics) *Door {
-	d := &Door{store: s, sender: sender, metrics: m}
+	d := &Door{store: s, sender: sender, metrics: m, tracer: tracenoop.Tracer{}}
 	d.events = group.New(cfg, func(i store.BufferItem) int { return eventBytes(i.Event) }, d.commitEvents)
 	d.targeted = group.New(cfg, func(i store.DeliverItem) int { return eventBytes(i.Event) }, d.commitTargeted)
 	return d
@@ -76,32 +81,42 @@ func eventBytes(e rendezvous.Event) int {
 	return len(e.Payload) + len(e.Source) + len(e.ID) + len(e.Type) + 64*len(e.Keys)
 }
 
+// WithTracer makes the door trace the events it takes in, and answers it. Call it before the first event.
+func (d *Door) WithTracer(t trace.Tracer) *Door {
+	d.tracer = t
+	return d
+}
+
 // Put stores an event of one tenant; see [store.Events.Buffer]. It returns after the commit; the notice follows by itself.
 func (d *Door) Put(ctx context.Context, tenant string, e rendezvous.Event) (store.Buffered, error) {
-	b, err := d.put(ctx, tenant, e)
+	b, err := d.put(ctx, tenant, e, byRequest)
 	return b.Buffered, err
 }
 
-func (d *Door) put(ctx context.Context, tenant string, e rendezvous.Event) (buffered, error) {
+func (d *Door) put(ctx context.Context, tenant string, e rendezvous.Event, w way) (buffered, error) {
+	e, end := d.trace(ctx, tenant, e, w)
 	b, err := d.events.Do(ctx, store.BufferItem{Tenant: tenant, Event: e})
-	if err != nil {
-		return buffered{}, err
+	if err == nil {
+		err = b.Err
 	}
-	return b, b.Err
+	end(string(b.Outcome), err)
+	return b, err
 }
 
 // Deliver gives an event to one run; see [store.Events.DeliverTo]. After Matched the answer is recorded at once if the run is free.
 func (d *Door) Deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (store.Delivery, error) {
-	v, err := d.deliver(ctx, tenant, run, e, keep)
+	v, err := d.deliver(ctx, tenant, run, e, keep, byRequest)
 	return v.Delivery, err
 }
 
-func (d *Door) deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (delivered, error) {
+func (d *Door) deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool, w way) (delivered, error) {
+	e, end := d.trace(ctx, tenant, e, w)
 	v, err := d.targeted.Do(ctx, store.DeliverItem{Tenant: tenant, RunID: run, Event: e, Keep: keep})
-	if err != nil {
-		return delivered{}, err
+	if err == nil {
+		err = v.Err
 	}
-	return v, v.Err
+	end(string(v.Outcome), err)
+	return v, err
 }
 
 // Stop refuses new events, commits what waits and sends its notices. Idempotent.
@@ -150,6 +165,9 @@ func (d *Door) commitTargeted(ctx context.Context, items []store.DeliverItem) ([
 		// The claims stand whatever comes of this: the store's parked pass records what is left.
 		if offered, err := d.store.DeliverParked(ctx, claimed, time.Time{}); err == nil {
 			all.Append(offered.Notices)
+			for _, o := range offered.Items {
+				notify.TraceOffer(ctx, d.tracer, o)
+			}
 		}
 	}
 	sent := d.send(ctx, all)

@@ -128,10 +128,10 @@ func (in *Inbox) put(ctx context.Context, tenant string, m cloudevents.Message) 
 		return nil, err
 	}
 	if m.Run != "" {
-		v, err := in.door.deliver(ctx, tenant, m.Run, m.Event, true)
+		v, err := in.door.deliver(ctx, tenant, m.Run, m.Event, true, byStream)
 		return v.noticed, err
 	}
-	b, err := in.door.put(ctx, tenant, m.Event)
+	b, err := in.door.put(ctx, tenant, m.Event, byStream)
 	return b.noticed, err
 }
 

@@ -108,7 +108,7 @@ func firstKey(keys []rendezvous.Key) rendezvous.Key {
 func (s *Sender) resume(ctx context.Context, r store.ResumeRef) trace.Span {
 	var links []trace.Link
 	for _, l := range r.Links {
-		if c := trace.SpanContextFromContext(messaging.WithTrace(context.Background(), l)); c.IsValid() {
+		if c := spanOf(l); c.IsValid() {
 			links = append(links, trace.Link{SpanContext: c})
 		}
 	}
@@ -117,7 +117,7 @@ func (s *Sender) resume(ctx context.Context, r store.ResumeRef) trace.Span {
 	}
 	parent := trace.ContextWithRemoteSpanContext(ctx, links[0].SpanContext)
 	_, span := s.tracer.Start(parent, "send resume", trace.WithSpanKind(trace.SpanKindProducer), trace.WithLinks(links...), trace.WithAttributes(
-		attribute.String("messaging.system", "nats"), attribute.String("messaging.operation.type", "send"),
+		attribute.String("messaging.system", "nats"), attribute.String("messaging.operation.type", "send"), attribute.String("messaging.operation.name", "send"),
 		attribute.String("messaging.destination.name", "resume"), attribute.String("rendezvous.tenant", r.Tenant),
 		attribute.String("rendezvous.queue", r.Queue), attribute.String("rendezvous.workflow_id", r.WorkflowID),
 		attribute.String("rendezvous.run_id", r.RunID), attribute.Int64("rendezvous.seq", r.Seq), attribute.String("rendezvous.cause", string(r.Cause)),

@@ -32,9 +32,11 @@ type Registered struct {
 	Answer   *rendezvous.Record // Answered: the record, payload whole
 	Parked   bool               // Waiting: an event is claimed for it, the run's lease delays the record
 	Workflow string
-	Also     []Offer // other pairs the second look made
-	Notices  Notices
-	Err      error // in a batch: this registration failed alone
+	// EventTrace is the context of the event that answered just now, for spans.
+	EventTrace rendezvous.Trace
+	Also       []Offer // other pairs the second look made
+	Notices    Notices
+	Err        error // in a batch: this registration failed alone
 }
 
 // RegisterItem is one registration of a batch.

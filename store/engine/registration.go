@@ -322,6 +322,7 @@ func (u *unit) settleRegistration(r *registration) {
 		row := u.answer(r.f, r.row, r.event)
 		row.Payload, row.ContentType = r.event.Payload, r.event.ContentType
 		r.row, r.look = nil, false
+		r.out.EventTrace = r.event.Trace
 		r.close(row.Seq, rendezvous.ClosedAnswered, &row.Record)
 		return
 	}
