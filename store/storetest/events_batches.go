@@ -208,7 +208,6 @@ func effectsOf(rows []store.WaitRow) []string {
 }
 
 func batchesCostTheSame(t *testing.T, h *Harness) {
-	fs := h.Two(t)
 	// cost is the steps of a verb's transaction and how many transactions there were, second looks and all.
 	cost := func(verb string, fn func()) [3]int {
 		h.Counting.Reset()
@@ -216,69 +215,119 @@ func batchesCostTheSame(t *testing.T, h *Harness) {
 		n := h.Counting.Counts()
 		return [3]int{steps, int(n.Updates), int(n.Views)}
 	}
-	register := func(n int) func() {
-		var items []store.RegisterItem
-		for i := range n {
-			f := fs[i%2]
-			r := f.Start()
-			key := K("order", r.ID)
-			if i%3 == 0 {
-				f.PutNew("paid", key) // every third is answered, every third contested, every third waits
-			} else if i%3 == 1 {
-				f.Start().Waits("w", "paid", key)
-				f.PutNew("paid", key)
-			}
-			items = append(items, store.RegisterItem{Tenant: f.Name(), Registration: store.Registration{Wait: r.Wait("w", "paid", key, K("other", r.ID))}})
-		}
-		return func() {
-			for i, o := range must(h.Store.RegisterBatch(ctx, items, now))(t, "register a batch") {
-				done(t, fmt.Sprint("item ", i), o.Err)
-				eq(t, fmt.Sprint("outcome of item ", i), o.Outcome, map[bool]store.RegisterOutcome{true: store.RegisterAnswered, false: store.RegisterWaiting}[i%3 == 0])
-			}
-		}
-	}
-	deliver := func(n int) func() {
-		var items []store.DeliverItem
-		for i := range n {
-			f := fs[i%2]
-			r := f.Start()
-			item := store.DeliverItem{Tenant: f.Name(), RunID: r.ID, Event: EventOf("paid", K("order", r.ID)), Keep: i%3 == 1}
-			if i%3 == 0 {
-				r.Waits("w", "paid", K("order", r.ID))
-			}
-			items = append(items, item)
-		}
-		return func() {
-			for i, o := range must(h.Store.DeliverToBatch(ctx, items, now))(t, "deliver a batch") {
-				done(t, fmt.Sprint("item ", i), o.Err)
-				eq(t, fmt.Sprint("outcome of item ", i), o.Outcome, []store.DeliveryOutcome{store.DeliveryMatched, store.DeliveryKept, store.DeliveryNotWaiting}[i%3])
-			}
-		}
-	}
-	offer := func(n int) func() {
-		var items []store.OfferItem
-		for i := range n {
-			f := fs[i%2]
-			r := f.Start()
-			r.Waits("w", "paid", K("order", r.ID))
-			items = append(items, f.Items(f.PutNew("paid", K("order", r.ID)))...)
-		}
-		return func() {
-			for i, o := range must(h.Store.OfferBatch(ctx, items, now))(t, "offer a batch").Items {
-				eq(t, fmt.Sprint("outcome of item ", i), o.Outcome, store.OfferDelivered)
-			}
-		}
-	}
 	for _, batch := range []struct {
 		verb string
-		of   func(n int) func()
-	}{{"register_batch", register}, {"deliver_to_batch", deliver}, {"offer_batch", offer}} {
-		few, many := cost(batch.verb, batch.of(50)), cost(batch.verb, batch.of(500))
+		of   func(c *crowd) func()
+	}{{"register_batch", (*crowd).registers}, {"deliver_to_batch", (*crowd).delivers}, {"offer_batch", (*crowd).offers}} {
+		few, many := cost(batch.verb, batch.of(crowdOf(t, h, 50))), cost(batch.verb, batch.of(crowdOf(t, h, 500)))
 		eq(t, batch.verb+": steps, transactions and reads for 500 as for 50", many, few)
 	}
 	looks := [2]int{}
 	for i, n := range []int{50, 500} {
-		looks[i] = h.Steps(t, "second_look", register(n))
+		looks[i] = h.Steps(t, "second_look", crowdOf(t, h, n).registers())
 	}
 	eq(t, "steps of one second look for 500 as for 50", looks[1], looks[0])
+}
+
+// crowd is many waits-to-be of a fifth as many runs in two tenants, each with a key of its own.
+type crowd struct {
+	t     *testing.T
+	h     *Harness
+	waits []store.RegisterItem
+	older []*Flow // a run in each tenant whose waits are older
+}
+
+func crowdOf(t *testing.T, h *Harness, n int) *crowd {
+	c := &crowd{t: t, h: h}
+	fs := h.Two(t)
+	c.older = []*Flow{fs[0].Start(), fs[1].Start()}
+	var runs []*Flow
+	for i := range n {
+		if i%10 == 0 {
+			runs = append(runs, fs[0].Start(), fs[1].Start())
+		}
+		r := runs[len(runs)-2+i%2]
+		w := r.Wait(fmt.Sprint("w", i), "paid", K("order", fmt.Sprintf("%s/%d", r.ID, i)), K("other", r.ID))
+		c.waits = append(c.waits, store.RegisterItem{Tenant: r.F.Name(), Registration: store.Registration{Wait: w}})
+	}
+	return c
+}
+
+// buffers puts an event for each wait that wants one.
+func (c *crowd) buffers(wants func(i int) bool) []store.BufferItem {
+	var items []store.BufferItem
+	for i, w := range c.waits {
+		if wants(i) {
+			items = append(items, store.BufferItem{Tenant: w.Tenant, Event: EventOf("paid", w.Keys[0])})
+		}
+	}
+	for _, o := range must(c.h.Store.BufferBatch(ctx, items, now))(c.t, "buffer a batch") {
+		done(c.t, "buffer", o.Err)
+	}
+	return items
+}
+
+func (c *crowd) register(items []store.RegisterItem, outcome func(i int) store.RegisterOutcome) {
+	c.t.Helper()
+	for i, o := range must(c.h.Store.RegisterBatch(ctx, items, now))(c.t, "register a batch") {
+		done(c.t, fmt.Sprint("item ", i), o.Err)
+		eq(c.t, fmt.Sprint("outcome of item ", i), o.Outcome, outcome(i))
+	}
+}
+
+func waiting(int) store.RegisterOutcome { return store.RegisterWaiting }
+
+// registers registers them: a third is answered, a third contested, a third waits.
+func (c *crowd) registers() func() {
+	var older []store.RegisterItem
+	for i, w := range c.waits {
+		if i%3 == 1 {
+			w.RunID = c.older[i%2].ID
+			older = append(older, w)
+		}
+	}
+	c.register(older, waiting)
+	c.buffers(func(i int) bool { return i%3 < 2 })
+	return func() {
+		c.register(c.waits, func(i int) store.RegisterOutcome {
+			if i%3 == 0 {
+				return store.RegisterAnswered
+			}
+			return store.RegisterWaiting
+		})
+	}
+}
+
+// delivers gives an event to the run of each: a third matches, a third is kept, a third finds nothing.
+func (c *crowd) delivers() func() {
+	var first []store.RegisterItem
+	items := make([]store.DeliverItem, len(c.waits))
+	for i, w := range c.waits {
+		items[i] = store.DeliverItem{Tenant: w.Tenant, RunID: w.RunID, Event: EventOf("paid", w.Keys[0]), Keep: i%3 == 1}
+		if i%3 == 0 {
+			first = append(first, w)
+		}
+	}
+	c.register(first, waiting)
+	return func() {
+		want := []store.DeliveryOutcome{store.DeliveryMatched, store.DeliveryKept, store.DeliveryNotWaiting}
+		for i, o := range must(c.h.Store.DeliverToBatch(ctx, items, now))(c.t, "deliver a batch") {
+			done(c.t, fmt.Sprint("item ", i), o.Err)
+			eq(c.t, fmt.Sprint("outcome of item ", i), o.Outcome, want[i%3])
+		}
+	}
+}
+
+// offers offers an event for each.
+func (c *crowd) offers() func() {
+	c.register(c.waits, waiting)
+	var items []store.OfferItem
+	for _, b := range c.buffers(func(int) bool { return true }) {
+		items = append(items, store.OfferItem{Tenant: b.Tenant, Event: &b.Event.EventID})
+	}
+	return func() {
+		for i, o := range must(c.h.Store.OfferBatch(ctx, items, now))(c.t, "offer a batch").Items {
+			eq(c.t, fmt.Sprint("outcome of item ", i), o.Outcome, store.OfferDelivered)
+		}
+	}
 }

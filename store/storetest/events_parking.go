@@ -410,6 +410,8 @@ func corruptEventAlone(t *testing.T, h *Harness) {
 	}
 	var items []store.OfferItem
 	var places []place
+	var waits []store.RegisterItem
+	var events []store.BufferItem
 	for n := range rendezvous.MaxBatchItems {
 		f := fs[n%2]
 		var r *Flow
@@ -418,11 +420,17 @@ func corruptEventAlone(t *testing.T, h *Harness) {
 		} else {
 			r = places[n%4].r
 		}
-		p := place{r: r, effect: fmt.Sprint("w", n)}
-		key := K("order", fmt.Sprintf("%s-%d", r.ID, n))
-		r.Waits(p.effect, "paid", key)
-		p.e = f.PutNew("paid", key)
+		w := r.Wait(fmt.Sprint("w", n), "paid", K("order", fmt.Sprintf("%s-%d", r.ID, n)))
+		p := place{r: r, effect: w.Effect, e: EventOf("paid", w.Keys...)}
+		waits = append(waits, store.RegisterItem{Tenant: f.Name(), Registration: store.Registration{Wait: w}})
+		events = append(events, store.BufferItem{Tenant: f.Name(), Event: p.e})
 		places, items = append(places, p), append(items, f.Items(p.e)...)
+	}
+	for _, o := range must(h.Store.RegisterBatch(ctx, waits, now))(t, "register 500") {
+		done(t, "register", o.Err)
+	}
+	for _, o := range must(h.Store.BufferBatch(ctx, events, now))(t, "buffer 500") {
+		done(t, "buffer", o.Err)
 	}
 	const bad = 250
 	broken := places[bad]
