@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/rendezvous-events/rendezvous/internal/pgtest"
@@ -36,12 +39,15 @@ const (
 	beforeStart = 300 * time.Millisecond
 
 	shareDelete = 0.12 // of the rounds delete every stream and consumer, half of these while a worker begins its next life,
+	shareSingle = 0.06 // delete one stream, or the consumers of one,
 	shareStall  = 0.06 // stop one worker for a while and let it go on,
+	shareCut    = 0.06 // end every session at the database,
 	shareTwo    = 0.15 // kill two at once,
 	shareHaste  = 0.25 // do not wait until what was killed works again
 	shareWipe   = 0.25 // of the broker's deaths take its folder along
 
-	stallMost = 3 * time.Second // longer than a lease
+	deleteLimit = 5 * time.Second
+	stallMost   = 3 * time.Second // longer than a lease
 )
 
 // chaos kills, round by round.
@@ -49,7 +55,7 @@ type chaos struct {
 	plane  *plane
 	rng    *rand.Rand
 	say    func(format string, args ...any)
-	rounds int
+	rounds atomic.Int64
 	kills  map[string]int
 }
 
@@ -59,12 +65,12 @@ func newChaos(p *plane, seed uint64, say func(string, ...any)) *chaos {
 
 // run goes through rounds until there were enough of them or ctx ends. An error is a part of the plane that did not come back.
 func (c *chaos) run(ctx context.Context, rounds int) error {
-	for c.rounds < rounds || rounds == 0 {
+	for int(c.rounds.Load()) < rounds || rounds == 0 {
 		if !pause(ctx, c.upTo(beforeKill)) {
 			return nil
 		}
 		if err := c.round(context.WithoutCancel(ctx)); err != nil {
-			return fmt.Errorf("round %d: %w", c.rounds, err)
+			return fmt.Errorf("round %d: %w", c.rounds.Load(), err)
 		}
 	}
 	return nil
@@ -73,14 +79,18 @@ func (c *chaos) run(ctx context.Context, rounds int) error {
 func (c *chaos) upTo(d time.Duration) time.Duration { return time.Duration(c.rng.Int64N(int64(d))) }
 
 func (c *chaos) round(ctx context.Context) error {
-	c.rounds++
+	c.rounds.Add(1)
 	switch r := c.rng.Float64(); {
 	case r < shareDelete/2:
 		return c.deleteStreams(ctx)
 	case r < shareDelete:
 		return c.deleteAtBirth(ctx)
-	case r < shareDelete+shareStall:
+	case r < shareDelete+shareSingle:
+		return c.deleteOne(ctx)
+	case r < shareDelete+shareSingle+shareStall:
 		return c.stall(ctx)
+	case r < shareDelete+shareSingle+shareStall+shareCut:
+		return c.cut(ctx)
 	}
 	return c.kill(ctx, c.choose())
 }
@@ -91,13 +101,13 @@ func (c *chaos) kill(ctx context.Context, chosen []victim) error {
 	for _, v := range chosen {
 		c.kills[v.Name()]++
 	}
-	c.say("round %d: kill %s", c.rounds, names(chosen))
+	c.say("round %d: kill %s", c.rounds.Load(), names(chosen))
 	if err := each(chosen, victim.Kill); err != nil {
 		return err
 	}
 	if wipe && strings.Contains(names(chosen), "broker") {
 		c.kills["broker's folder"]++
-		c.say("round %d: remove the broker's folder", c.rounds)
+		c.say("round %d: remove the broker's folder", c.rounds.Load())
 		if err := os.RemoveAll(c.plane.brokerFolder()); err != nil {
 			return err
 		}
@@ -116,18 +126,30 @@ func (c *chaos) kill(ctx context.Context, chosen []victim) error {
 func (c *chaos) stall(ctx context.Context) error {
 	w := c.plane.workers[c.rng.IntN(len(c.plane.workers))]
 	c.kills["stalled"]++
-	c.say("round %d: stall %s", c.rounds, w.name)
+	c.say("round %d: stall %s", c.rounds.Load(), w.name)
 	if err := w.Stall(ctx, c.upTo(stallMost)); err != nil {
 		return err
 	}
 	return w.Up(ctx)
 }
 
+// cut ends every session of the workers at the database, in the middle of what they do.
+func (c *chaos) cut(ctx context.Context) error {
+	c.kills["sessions cut"]++
+	c.say("round %d: end every session at the database", c.rounds.Load())
+	conn, err := pgx.Connect(ctx, c.plane.cluster.URL(database))
+	if err != nil {
+		return nil // it is away as it is
+	}
+	_, err = conn.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rendezvous'")
+	return errors.Join(err, conn.Close(ctx))
+}
+
 // deleteAtBirth deletes every stream while a worker starts that has never seen them and makes them anew.
 func (c *chaos) deleteAtBirth(ctx context.Context) error {
 	w := c.plane.workers[c.rng.IntN(len(c.plane.workers))]
 	c.kills[w.name]++
-	c.say("round %d: kill %s, and delete every stream while it starts", c.rounds, w.name)
+	c.say("round %d: kill %s, and delete every stream while it starts", c.rounds.Load(), w.name)
 	if err := errors.Join(w.Kill(), w.Start()); err != nil {
 		return err
 	}
@@ -167,29 +189,57 @@ func each(all []victim, do func(victim) error) error {
 	return errors.Join(errs...)
 }
 
-// deleteStreams takes everything JetStream has, consumers first or streams at once. What is gone already, or cannot be asked for because the broker is
-// away, is no error.
+// deleteStreams takes everything JetStream has, consumers first or streams at once.
 func (c *chaos) deleteStreams(ctx context.Context) error {
 	consumersFirst := c.rng.IntN(2) == 0
 	c.kills["streams deleted"]++
-	c.say("round %d: delete every stream, consumers first: %t", c.rounds, consumersFirst)
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	c.say("round %d: delete every stream, consumers first: %t", c.rounds.Load(), consumersFirst)
+	ctx, cancel := context.WithTimeout(ctx, deleteLimit)
 	defer cancel()
-	js := c.plane.js
-	streams := js.StreamNames(ctx)
-	var list []string
-	for name := range streams.Name() {
-		list = append(list, name)
-	}
-	for _, name := range list {
+	for _, name := range c.streams(ctx) {
 		if consumersFirst {
-			deleteConsumers(ctx, js, name)
+			deleteConsumers(ctx, c.plane.js, name)
 		}
-		if err := js.DeleteStream(ctx, name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			c.say("stream %s was not deleted: %v", name, err)
-		}
+		c.deleteStream(ctx, name)
 	}
 	return nil
+}
+
+// deleteOne takes one stream, or the consumers of one and leaves its messages.
+func (c *chaos) deleteOne(ctx context.Context) error {
+	stream, pick := c.rng.IntN(2) == 0, c.rng.Float64()
+	ctx, cancel := context.WithTimeout(ctx, deleteLimit)
+	defer cancel()
+	list := c.streams(ctx)
+	if len(list) == 0 {
+		return nil
+	}
+	name := list[int(pick*float64(len(list)))]
+	c.kills["one stream or its consumers deleted"]++
+	c.say("round %d: delete %s, stream too: %t", c.rounds.Load(), name, stream)
+	if stream {
+		c.deleteStream(ctx, name)
+	} else {
+		deleteConsumers(ctx, c.plane.js, name)
+	}
+	return nil
+}
+
+// streams are the names of those there are; none while the broker is away.
+func (c *chaos) streams(ctx context.Context) []string {
+	var list []string
+	for name := range c.plane.js.StreamNames(ctx).Name() {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// deleteStream takes one. What is gone already, or cannot be asked for because the broker is away, is no error.
+func (c *chaos) deleteStream(ctx context.Context, name string) {
+	if err := c.plane.js.DeleteStream(ctx, name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		c.say("stream %s was not deleted: %v", name, err)
+	}
 }
 
 func deleteConsumers(ctx context.Context, js jetstream.JetStream, name string) {

@@ -28,7 +28,8 @@ type ledger struct {
 	conflicts  int             // identities sent with other content, and refused
 	abandoned  int             // leases left to run out
 	broken     []string
-	last       time.Time // when an event was last accepted
+	last       map[string]time.Time     // by door: when an event was last accepted,
+	silence    map[string]time.Duration // and the longest time in which none was
 }
 
 type eventKey struct {
@@ -53,20 +54,23 @@ type pair struct {
 func newLedger() *ledger {
 	return &ledger{
 		events: map[eventKey]string{}, waits: map[waitKey]bool{}, runs: map[runKey]string{}, ended: map[runKey]bool{}, complete: map[runKey]bool{},
-		last: time.Now(),
+		last: map[string]time.Time{}, silence: map[string]time.Duration{},
 	}
 }
 
-// accepted notes a promise of a door; it reports whether it is the first for that event.
-func (l *ledger) accepted(tenant string, e rendezvous.EventID, door string) bool {
+// accepted notes a promise of a door.
+func (l *ledger) accepted(tenant string, e rendezvous.EventID, door string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := eventKey{tenant, e}
-	_, known := l.events[key]
-	if !known {
-		l.events[key], l.last = door, time.Now()
+	now := time.Now()
+	if before, ok := l.last[door]; ok {
+		l.silence[door] = max(l.silence[door], now.Sub(before))
 	}
-	return !known
+	l.last[door] = now
+	key := eventKey{tenant, e}
+	if _, known := l.events[key]; !known {
+		l.events[key] = door
+	}
 }
 
 func (l *ledger) registered(tenant string, w rendezvous.WaitID, answered bool) {

@@ -21,6 +21,7 @@ type options struct {
 	rate     int
 	settle   time.Duration
 	verbose  bool
+	keep     bool
 }
 
 const defaultRounds = 200
@@ -36,6 +37,7 @@ func main() {
 	flag.IntVar(&o.rate, "rate", 200, "events a second")
 	flag.DurationVar(&o.settle, "settle", 3*time.Minute, "how long the passes may take to repair what is left at the end")
 	flag.BoolVar(&o.verbose, "v", false, "tell every round, and what the clients log")
+	flag.BoolVar(&o.keep, "keep", false, "keep the logs also when nothing was found")
 	flag.Parse()
 	if flag.NArg() > 0 || o.rounds < 0 || o.duration < 0 || o.rate < 1 {
 		flag.Usage()
@@ -74,6 +76,9 @@ func run(ctx context.Context, o options) error {
 	err = errors.Join(s.run(ctx), p.end())
 	if err != nil {
 		return fmt.Errorf("%w\nlogs: %s", err, filepath.Join(folder, "*.log"))
+	}
+	if o.keep {
+		return nil
 	}
 	return os.RemoveAll(folder)
 }

@@ -20,9 +20,10 @@ func (s *soak) tell(ctx context.Context) {
 		case <-tick.C:
 			request, stream := s.ledger.byDoor()
 			s.ledger.mu.Lock()
-			quiet, broken := time.Since(s.ledger.last), len(s.ledger.broken)
+			ago := func(door string) time.Duration { return time.Since(s.ledger.last[door]).Round(10 * time.Millisecond) }
+			text := fmt.Sprintf("the last by request %s and by stream %s ago; %d broken promises", ago(requestDoor), ago(streamDoor), len(s.ledger.broken))
 			s.ledger.mu.Unlock()
-			fmt.Printf("soak: %d events accepted, the last %s ago; %d broken promises\n", request+stream, quiet.Round(10*time.Millisecond), broken)
+			fmt.Printf("soak: %d rounds, %d events accepted, %s\n", s.chaos.rounds.Load(), request+stream, text)
 		}
 	}
 }
@@ -31,13 +32,14 @@ func (s *soak) tell(ctx context.Context) {
 func (s *soak) print(f figures) {
 	request, stream := s.ledger.byDoor()
 	line := func(name, format string, args ...any) { fmt.Printf("  %-28s %s\n", name, fmt.Sprintf(format, args...)) }
-	line("rounds", "%d in %s", s.chaos.rounds, s.killing.Round(time.Second))
+	line("rounds", "%d in %s", s.chaos.rounds.Load(), s.killing.Round(time.Second))
 	line("kills", "%s", list(s.chaos.kills))
 	line("events accepted", "%d (request door %d, stream door %d)", request+stream, request, stream)
 	line("events in the store", "%d: answered %d, live %d, dead %d", f.events, f.answered, f.live, f.dead)
 	line("runs, waits, records", "%d workflows, %d waits registered, %d records", f.workflows, f.waits, f.records)
 	s.ledger.mu.Lock()
 	line("sent again", "%d answered duplicate, %d published again, %d forgeries refused", s.ledger.duplicates, s.ledger.resent, s.ledger.conflicts)
+	line("longest silence", "request door %s, stream door %s", s.ledger.silence[requestDoor].Round(10*time.Millisecond), s.ledger.silence[streamDoor].Round(10*time.Millisecond))
 	line("leases left to run out", "%d by the drivers that died", s.ledger.abandoned)
 	s.ledger.mu.Unlock()
 	c := s.plane.counters

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/client"
 	"github.com/rendezvous-events/rendezvous/messaging"
 )
@@ -18,6 +17,8 @@ const (
 	finishLimit = 2 * time.Minute  // for the cases under way, once nothing is killed any more
 	probeLimit  = 30 * time.Second // for a fresh event to get through the stream door, and for every stream and durable to be there
 	sayEvery    = 10 * time.Second
+
+	silenceLimit = time.Minute // a door that is silent for so long while the load goes on did not come back by itself
 )
 
 // soak is one run: load and chaos, then rest, then judgement.
@@ -60,7 +61,7 @@ func (s *soak) run(ctx context.Context) error {
 	if err := s.underLoad(ctx); err != nil {
 		return errors.Join(err, s.dismiss())
 	}
-	v, err := newVerifier(ctx, s.plane.cluster.URL(database))
+	v, err := newVerifier(ctx, s.plane.cluster.URL(database), s.say)
 	if err != nil {
 		return errors.Join(err, s.dismiss())
 	}
@@ -139,7 +140,7 @@ func (s *soak) underLoad(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
-	fmt.Printf("soak: %d rounds in %s; nothing is killed any more\n", s.chaos.rounds, s.killing.Round(time.Second))
+	fmt.Printf("soak: %d rounds in %s; nothing is killed any more\n", s.chaos.rounds.Load(), s.killing.Round(time.Second))
 	enough()
 	select {
 	case <-told:
@@ -224,9 +225,14 @@ func (s *soak) judge(ctx context.Context, v *verifier) error {
 	for _, x := range found {
 		errs = append(errs, errors.New(x.String()))
 	}
+	for door, d := range s.ledger.silence {
+		if d > silenceLimit {
+			errs = append(errs, fmt.Errorf("the %s door took nothing in for %s", door, d))
+		}
+	}
 	request, stream := s.ledger.byDoor()
 	if request == 0 || stream == 0 || f.answered == 0 {
-		errs = append(errs, rendezvous.Errorf(rendezvous.CodeUnavailable, "the load did nothing: %d and %d events accepted, %d answered", request, stream, f.answered))
+		errs = append(errs, fmt.Errorf("the load did nothing: %d and %d events accepted, %d answered", request, stream, f.answered))
 	}
 	if len(errs) > 0 {
 		return fmt.Errorf("%d findings\n%w", len(errs), errors.Join(errs...))

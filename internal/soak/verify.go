@@ -44,14 +44,17 @@ func (f finding) String() string {
 }
 
 // verifier asks the store.
-type verifier struct{ conn *pgx.Conn }
+type verifier struct {
+	conn *pgx.Conn
+	say  func(format string, args ...any)
+}
 
-func newVerifier(ctx context.Context, url string) (*verifier, error) {
+func newVerifier(ctx context.Context, url string, say func(string, ...any)) (*verifier, error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return nil, err
 	}
-	return &verifier{conn}, nil
+	return &verifier{conn, say}, nil
 }
 
 func (v *verifier) close(ctx context.Context) { _ = v.conn.Close(ctx) }
@@ -101,6 +104,7 @@ func (v *verifier) load(ctx context.Context, l *ledger) error {
 // settle waits until the named checks find nothing any more, or until the time is over; what is left then is found again by all.
 func (v *verifier) settle(ctx context.Context, limit time.Duration, checks ...string) (time.Duration, error) {
 	start := time.Now()
+	said := start
 	for {
 		left := false
 		for _, name := range checks {
@@ -109,6 +113,10 @@ func (v *verifier) settle(ctx context.Context, limit time.Duration, checks ...st
 				return 0, err
 			}
 			if left = len(f.keys) > 0; left {
+				if time.Since(said) > sayEvery/2 {
+					said = time.Now()
+					v.say("settling: %s", f)
+				}
 				break
 			}
 		}

@@ -79,7 +79,7 @@ func judged(t *testing.T, damage ...string) []string {
 			t.Fatalf("%s: %v, %v", sql, tag, err)
 		}
 	}
-	v := must[*verifier](t)(newVerifier(ctx, url))
+	v := must[*verifier](t)(newVerifier(ctx, url, t.Logf))
 	defer v.close(ctx)
 	if err := v.load(ctx, l); err != nil {
 		t.Fatal(err)
