@@ -28,7 +28,8 @@ func (d *drive) run(ctx context.Context, got wire.Lease) {
 	d.current.ask(got.Requests)
 	d.result = Driven{WorkflowID: d.lease.workflow, RunID: d.notice.RunID, Cause: d.notice.Cause}
 	var renewing sync.WaitGroup
-	renewing.Go(func() { d.lease.keep(ctx) })
+	tick := d.e.client.opts.Clock.NewTicker(d.lease.ttl / 3)
+	renewing.Go(func() { d.lease.keep(ctx, tick) })
 	d.result.Outcome, d.result.Err = d.work(ctx, got)
 	cancel(context.Canceled)
 	renewing.Wait()

@@ -56,9 +56,8 @@ func (l *lease) left() time.Duration {
 	return l.until.Sub(l.client.opts.Clock.Now())
 }
 
-// keep renews at a third of the ttl until ctx ends or the lease is lost.
-func (l *lease) keep(ctx context.Context) {
-	tick := l.client.opts.Clock.NewTicker(l.ttl / 3)
+// keep renews at each tick until ctx ends or the lease is lost.
+func (l *lease) keep(ctx context.Context, tick clock.Ticker) {
 	defer tick.Stop()
 	for {
 		select {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -42,6 +43,7 @@ type settings struct {
 	tracer trace.Tracer // of every worker
 	tokens *api.Tokens
 	listen bool // NATS over a socket, for clients with a connection of their own
+	deaf   bool // ingest does not take from INBOX until the test starts it
 }
 
 // plane is everything a client meets: doors, workers and store, in this process.
@@ -50,6 +52,7 @@ type plane struct {
 	store  store.Store
 	broker *messaging.Embedded
 	conn   *messaging.Conn
+	inbox  *ingest.Inbox
 	door   *httptest.Server
 	faults *faults
 	log    *slog.Logger
@@ -85,8 +88,10 @@ func newPlane(t *testing.T, s settings) *plane {
 	doorMetrics, err := ingest.NewMetrics(meter)
 	must(t, err)
 	door := ingest.NewDoor(st, sender, group.Config{}, doorMetrics)
-	inbox := ingest.NewInbox(door, p.conn, quiet)
-	must(t, inbox.Start())
+	p.inbox = ingest.NewInbox(door, p.conn, quiet)
+	if !s.deaf {
+		must(t, p.inbox.Start())
+	}
 	deps := delivery.Deps{Sender: sender, Clock: clock.System, Log: quiet, Tracer: s.tracer, Meter: meter}
 	worker, err := delivery.New(st, p.conn, deps)
 	must(t, err)
@@ -109,7 +114,7 @@ func newPlane(t *testing.T, s settings) *plane {
 		defer cancel()
 		p.door.Close()
 		requests.Stop(ctx)
-		must(t, inbox.Stop(ctx))
+		must(t, p.inbox.Stop(ctx))
 		must(t, worker.Stop(ctx))
 		passes.Stop()
 		service.Stop(ctx)
@@ -138,7 +143,7 @@ func (p *plane) dial(overNATS bool, change ...func(*client.Options)) *client.Cli
 }
 
 // execute starts an executor and stops it before the plane goes. Its drives arrive on the channel.
-func (p *plane) execute(c *client.Client, h client.Handler, change ...func(*client.ExecutorOptions)) (*client.Executor, <-chan client.Driven) {
+func (p *plane) execute(c *client.Client, h client.Handler, change ...func(*client.ExecutorOptions)) (*client.Executor, *drives) {
 	p.t.Helper()
 	driven := make(chan client.Driven, 10_000)
 	o := client.ExecutorOptions{Handler: h, Name: "test", Driven: func(d client.Driven) { driven <- d }}
@@ -155,7 +160,7 @@ func (p *plane) execute(c *client.Client, h client.Handler, change ...func(*clie
 			p.t.Errorf("the executor did not drain: %v", err)
 		}
 	})
-	return e, driven
+	return e, &drives{c: driven}
 }
 
 // faults stand before the HTTP door.
@@ -256,13 +261,27 @@ func receive[T any](t testing.TB, what string, c <-chan T) T {
 	}
 }
 
-// until receives drives until one of a run has the outcome.
-func until(t testing.TB, driven <-chan client.Driven, run, outcome string) client.Driven {
+// drives are what an executor's leases came to, in order of arrival.
+type drives struct {
+	c    <-chan client.Driven
+	kept []client.Driven
+}
+
+// until waits for a drive of the run with that outcome; others are kept for later.
+func until(t testing.TB, d *drives, run, outcome string) client.Driven {
 	t.Helper()
+	wanted := func(x client.Driven) bool { return x.RunID == run && x.Outcome == outcome }
+	if i := slices.IndexFunc(d.kept, wanted); i >= 0 {
+		found := d.kept[i]
+		d.kept = slices.Delete(d.kept, i, i+1)
+		return found
+	}
 	for {
-		if d := receive(t, fmt.Sprintf("%s of run %s", outcome, run), driven); d.RunID == run && d.Outcome == outcome {
-			return d
+		x := receive(t, fmt.Sprintf("%s of run %s", outcome, run), d.c)
+		if wanted(x) {
+			return x
 		}
+		d.kept = append(d.kept, x)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -196,6 +197,7 @@ func TestPausesDoubleAndRetryAfterIsAFloor(t *testing.T) {
 type sleeper struct {
 	clock.Clock
 	timeout time.Duration // timers of that length are timeouts, which do not come
+	mu      sync.Mutex
 	slept   []time.Duration
 }
 
@@ -203,7 +205,9 @@ func (s *sleeper) NewTimer(d time.Duration) clock.Timer {
 	if d == s.timeout {
 		return s.Clock.NewTimer(d)
 	}
+	s.mu.Lock()
 	s.slept = append(s.slept, d)
+	s.mu.Unlock()
 	return s.Clock.NewTimer(0)
 }
 
@@ -266,7 +270,7 @@ func TestManyEventsGoInSeveralRequests(t *testing.T) {
 		var events []rendezvous.Event
 		for i := range 1203 {
 			e := client.NewEvent("urn:psp", "paid", client.Text("x"))
-			if i%100 == 0 {
+			if i%300 == 0 {
 				e.Payload = big
 			}
 			events = append(events, e)
