@@ -12,7 +12,11 @@ import (
 )
 
 // damage changes rows by SQL, past every law: a constraint that would keep it from doing so is dropped.
-type damage struct{ url string }
+type damage struct {
+	url string
+	// done is told once that the store is fit for no other case.
+	done *atomic.Bool
+}
 
 var _ storetest.Damage = damage{}
 
@@ -25,6 +29,7 @@ type step struct {
 
 // do runs steps in one transaction.
 func (d damage) do(steps ...step) error {
+	d.done.Store(true)
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, d.url)
 	if err != nil {
@@ -58,7 +63,7 @@ func (d damage) Event(tenant string, id rendezvous.EventID) error {
 	return d.do(
 		step{sql: `ALTER TABLE events DROP CONSTRAINT IF EXISTS events_keys`},
 		step{
-			`UPDATE events SET keys = keys || 'half a key' WHERE tenant = $1 AND source = $2 AND id = $3`, []any{tenant, id.Source, id.ID},
+			`UPDATE events SET keys = keys || ARRAY['half a key'] WHERE tenant = $1 AND source = $2 AND id = $3`, []any{tenant, id.Source, id.ID},
 			fmt.Sprintf("event %v in %s", id, tenant),
 		})
 }
@@ -67,7 +72,7 @@ func (d damage) Wait(tenant string, id rendezvous.WaitID) error {
 	return d.do(
 		step{sql: `ALTER TABLE waits DROP CONSTRAINT IF EXISTS waits_keys`},
 		step{
-			`UPDATE waits SET keys = keys || 'half a key' WHERE tenant = $1 AND run_id = $2 AND effect = $3`, []any{tenant, id.RunID, id.Effect},
+			`UPDATE waits SET keys = keys || ARRAY['half a key'] WHERE tenant = $1 AND run_id = $2 AND effect = $3`, []any{tenant, id.RunID, id.Effect},
 			fmt.Sprintf("wait %v in %s", id, tenant),
 		})
 }
