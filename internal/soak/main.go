@@ -22,6 +22,7 @@ type options struct {
 	settle   time.Duration
 	verbose  bool
 	keep     bool
+	race     bool
 }
 
 const defaultRounds = 200
@@ -38,6 +39,7 @@ func main() {
 	flag.DurationVar(&o.settle, "settle", 3*time.Minute, "how long the passes may take to repair what is left at the end")
 	flag.BoolVar(&o.verbose, "v", false, "tell every round, and what the clients log")
 	flag.BoolVar(&o.keep, "keep", false, "keep the logs also when nothing was found")
+	flag.BoolVar(&o.race, "race", false, "build the workers with the race detector; they are several times slower then")
 	flag.Parse()
 	if flag.NArg() > 0 || o.rounds < 0 || o.duration < 0 || o.rate < 1 {
 		flag.Usage()
@@ -67,7 +69,7 @@ func run(ctx context.Context, o options) error {
 	}
 	fmt.Printf("soak: seed %d, %d events/s, logs in %s\n", o.seed, o.rate, folder)
 	started := time.Now()
-	p, err := startPlane(ctx, folder)
+	p, err := startPlane(ctx, folder, o.race)
 	if err != nil {
 		return fmt.Errorf("the plane does not start: %w", err)
 	}

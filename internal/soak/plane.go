@@ -50,14 +50,14 @@ type plane struct {
 }
 
 // startPlane brings everything up and answers when all of it works.
-func startPlane(ctx context.Context, folder string) (p *plane, err error) {
+func startPlane(ctx context.Context, folder string, race bool) (p *plane, err error) {
 	p = &plane{folder: folder, admins: map[string]string{}, http: &http.Client{Timeout: probing}, counters: newCounters()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.end())
 		}
 	}()
-	if err := p.build(ctx); err != nil {
+	if err := p.build(ctx, race); err != nil {
 		return p, err
 	}
 	if p.guard, err = startGuard(); err != nil {
@@ -91,9 +91,13 @@ func (p *plane) connect() (err error) {
 }
 
 // build compiles the real programs, once.
-func (p *plane) build(ctx context.Context) error {
+func (p *plane) build(ctx context.Context, race bool) error {
 	const module = "github.com/rendezvous-events/rendezvous/cmd/"
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", p.folder+string(filepath.Separator), module+"ingest", module+"delivery-worker")
+	args := []string{"build", "-o", p.folder + string(filepath.Separator)}
+	if race {
+		args = append(args, "-race")
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, module+"ingest", module+"delivery-worker")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build the workers: %w\n%s", err, out)
 	}

@@ -218,7 +218,7 @@ func (s *soak) judge(ctx context.Context, v *verifier) error {
 	s.print(f)
 	s.plane.mu.Lock()
 	defer s.plane.mu.Unlock()
-	errs := append([]error{}, s.plane.died...)
+	errs := append(s.plane.alarms(), s.plane.died...)
 	for _, b := range s.ledger.broken[:min(len(s.ledger.broken), 5*shown)] {
 		errs = append(errs, errors.New(b))
 	}
