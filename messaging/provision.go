@@ -44,12 +44,22 @@ func (p *provisioner) run(ctx context.Context) error {
 		return rendezvous.Errorf(rendezvous.CodeUnavailable, "no NATS server answered yet; it is tried again")
 	}
 	p.settle.pass()
+	streams := 0
+	consumers := consumers{js: p.js, log: p.log, settle: p.settle}
+	defer func() {
+		if streams+consumers.made > 0 {
+			p.log.Info("NATS provisioned", "streams_created", streams, "consumers_created", consumers.made)
+		}
+	}()
 	for _, s := range p.streams() {
-		if err := p.ensureStream(ctx, s); err != nil {
+		created, err := p.ensureStream(ctx, s)
+		if err != nil {
 			return err
 		}
+		if created {
+			streams++
+		}
 	}
-	consumers := consumers{js: p.js, log: p.log, settle: p.settle}
 	for _, d := range p.durables() {
 		if err := consumers.ensure(ctx, d.stream, d.config); err != nil {
 			return err
@@ -139,38 +149,39 @@ func durableConfig(name, filter string, ackWait time.Duration, inFlight int) jet
 	}
 }
 
-func (p *provisioner) ensureStream(ctx context.Context, want jetstream.StreamConfig) error {
+func (p *provisioner) ensureStream(ctx context.Context, want jetstream.StreamConfig) (created bool, _ error) {
 	have, err := p.js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		have, err = p.makeStream(ctx, want)
+		have, created, err = p.makeStream(ctx, want)
 	}
 	if err != nil {
-		return provisionError("stream", want.Name, err)
+		return false, provisionError("stream", want.Name, err)
 	}
 	info := have.CachedInfo()
 	p.settle.found(want.Name, "", info.Created)
 	if got := info.Config.Subjects; !sameSet(got, want.Subjects) {
 		p.log.Warn("stream has other subjects than this version would give it; left as it is", "stream", want.Name, "subjects", got)
 	}
-	return nil
+	return created, nil
 }
 
-func (p *provisioner) makeStream(ctx context.Context, want jetstream.StreamConfig) (jetstream.Stream, error) {
+func (p *provisioner) makeStream(ctx context.Context, want jetstream.StreamConfig) (_ jetstream.Stream, created bool, _ error) {
 	missing := func() bool {
 		_, err := p.js.Stream(ctx, want.Name)
 		return errors.Is(err, jetstream.ErrStreamNotFound)
 	}
 	if err := p.settle.wait(ctx, want.Name, "", missing); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	made, err := p.js.CreateStream(ctx, want)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another worker was faster
-		return p.js.Stream(ctx, want.Name)
+		made, err = p.js.Stream(ctx, want.Name)
+		return made, false, err
 	}
 	if err == nil {
-		p.log.Info("stream created", "stream", want.Name)
+		p.log.Debug("stream created", "stream", want.Name)
 	}
-	return made, err
+	return made, err == nil, err
 }
 
 // consumers makes durables that are missing.
@@ -178,9 +189,10 @@ type consumers struct {
 	js     jetstream.JetStream
 	log    *slog.Logger
 	settle *settler
+	made   int // by this
 }
 
-func (c consumers) ensure(ctx context.Context, stream string, want jetstream.ConsumerConfig) error {
+func (c *consumers) ensure(ctx context.Context, stream string, want jetstream.ConsumerConfig) error {
 	have, err := c.js.Consumer(ctx, stream, want.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		have, err = c.make(ctx, stream, want)
@@ -196,7 +208,7 @@ func (c consumers) ensure(ctx context.Context, stream string, want jetstream.Con
 	return nil
 }
 
-func (c consumers) make(ctx context.Context, stream string, want jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (c *consumers) make(ctx context.Context, stream string, want jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	missing := func() bool {
 		_, err := c.js.Consumer(ctx, stream, want.Durable)
 		return errors.Is(err, jetstream.ErrConsumerNotFound)
@@ -209,7 +221,8 @@ func (c consumers) make(ctx context.Context, stream string, want jetstream.Consu
 		return c.js.Consumer(ctx, stream, want.Durable)
 	}
 	if err == nil {
-		c.log.Info("consumer created", "stream", stream, "consumer", want.Durable)
+		c.made++
+		c.log.Debug("consumer created", "stream", stream, "consumer", want.Durable)
 	}
 	return made, err
 }
