@@ -78,21 +78,32 @@ func New[I, O any](cfg Config, size func(I) int, commit Commit[I, O]) *Group[I, 
 
 // Do hands one item in and waits for its outcome. When ctx ends first the item may still be committed: the error is commit_unknown, and repeating
 // the call is safe by the contract of the verb behind it.
-func (g *Group[I, O]) Do(ctx context.Context, item I) (O, error) {
+func (g *Group[I, O]) Do(ctx context.Context, item I) (O, error) { return g.Hand(ctx, item)() }
+
+// Hand hands one item in and answers a function that waits for its outcome, as [Group.Do] does both: a caller of many items hands in all before it waits,
+// and needs no goroutine for each. It blocks while the group is full. Call the function once.
+func (g *Group[I, O]) Hand(ctx context.Context, item I) func() (O, error) {
 	r := make(chan result[O], 1)
-	var none O
+	refused := func(err error) func() (O, error) {
+		return func() (none O, _ error) { return none, err }
+	}
 	select {
 	case <-g.stop:
-		return none, stopped()
+		return refused(stopped())
 	default:
 	}
 	select {
 	case g.queue <- entry[I, O]{item: item, bytes: g.size(item), reply: r}:
 	case <-ctx.Done():
-		return none, rendezvous.Errorf(rendezvous.CodeUnavailable, "the door is full; nothing was done, try again").Because(context.Cause(ctx))
+		return refused(rendezvous.Errorf(rendezvous.CodeUnavailable, "the door is full; nothing was done, try again").Because(context.Cause(ctx)))
 	case <-g.stop:
-		return none, stopped()
+		return refused(stopped())
 	}
+	return func() (O, error) { return g.outcome(ctx, r) }
+}
+
+func (g *Group[I, O]) outcome(ctx context.Context, r <-chan result[O]) (O, error) {
+	var none O
 	select {
 	case o := <-r:
 		return o.out, o.err
@@ -112,11 +123,13 @@ func (g *Group[I, O]) Do(ctx context.Context, item I) (O, error) {
 // DoAll hands several items in and waits for all: one outcome and one error per item, in order.
 func (g *Group[I, O]) DoAll(ctx context.Context, items []I) ([]O, []error) {
 	outs, errs := make([]O, len(items)), make([]error, len(items))
-	var wg sync.WaitGroup
+	waits := make([]func() (O, error), len(items))
 	for i, item := range items {
-		wg.Go(func() { outs[i], errs[i] = g.Do(ctx, item) })
+		waits[i] = g.Hand(ctx, item)
 	}
-	wg.Wait()
+	for i, wait := range waits {
+		outs[i], errs[i] = wait()
+	}
 	return outs, errs
 }
 

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -89,34 +88,42 @@ func (d *Door) WithTracer(t trace.Tracer) *Door {
 
 // Put stores an event of one tenant; see [store.Events.Buffer]. It returns after the commit; the notice follows by itself.
 func (d *Door) Put(ctx context.Context, tenant string, e rendezvous.Event) (store.Buffered, error) {
-	b, err := d.put(ctx, tenant, e, byRequest)
+	b, err := d.hand(ctx, tenant, e, byRequest)()
 	return b.Buffered, err
 }
 
-func (d *Door) put(ctx context.Context, tenant string, e rendezvous.Event, w way) (buffered, error) {
+// hand hands an event in and answers a function that waits for its fate.
+func (d *Door) hand(ctx context.Context, tenant string, e rendezvous.Event, w way) func() (buffered, error) {
 	e, end := d.trace(ctx, tenant, e, w)
-	b, err := d.events.Do(ctx, store.BufferItem{Tenant: tenant, Event: e})
-	if err == nil {
-		err = b.Err
+	wait := d.events.Hand(ctx, store.BufferItem{Tenant: tenant, Event: e})
+	return func() (buffered, error) {
+		b, err := wait()
+		if err == nil {
+			err = b.Err
+		}
+		end(string(b.Outcome), err)
+		return b, err
 	}
-	end(string(b.Outcome), err)
-	return b, err
 }
 
 // Deliver gives an event to one run; see [store.Events.DeliverTo]. After Matched the answer is recorded at once if the run is free.
 func (d *Door) Deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (store.Delivery, error) {
-	v, err := d.deliver(ctx, tenant, run, e, keep, byRequest)
+	v, err := d.handTo(ctx, tenant, run, e, keep, byRequest)()
 	return v.Delivery, err
 }
 
-func (d *Door) deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool, w way) (delivered, error) {
+// handTo is hand for an event that names its run.
+func (d *Door) handTo(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool, w way) func() (delivered, error) {
 	e, end := d.trace(ctx, tenant, e, w)
-	v, err := d.targeted.Do(ctx, store.DeliverItem{Tenant: tenant, RunID: run, Event: e, Keep: keep})
-	if err == nil {
-		err = v.Err
+	wait := d.targeted.Hand(ctx, store.DeliverItem{Tenant: tenant, RunID: run, Event: e, Keep: keep})
+	return func() (delivered, error) {
+		v, err := wait()
+		if err == nil {
+			err = v.Err
+		}
+		end(string(v.Outcome), err)
+		return v, err
 	}
-	end(string(v.Outcome), err)
-	return v, err
 }
 
 // Stop refuses new events, commits what waits and sends its notices. Idempotent.
@@ -191,12 +198,12 @@ func (d *Door) send(ctx context.Context, all store.Notices) *notices {
 	return n
 }
 
-// Final reports whether an error of a door is about the event itself: sending it again as it is can never work.
+// Final reports whether an error of a door is about the event itself: sending it again as it is can never work. An error that is not of the closed set says
+// nothing about the event.
 func Final(err error) bool {
-	for _, again := range [...]error{rendezvous.ErrUnavailable, rendezvous.ErrCommitUnknown, rendezvous.ErrRateLimited} {
-		if errors.Is(err, again) {
-			return false
-		}
+	switch rendezvous.CodeOf(err) {
+	case "", rendezvous.CodeUnavailable, rendezvous.CodeCommitUnknown, rendezvous.CodeRateLimited:
+		return false
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -50,8 +51,8 @@ type arrival struct {
 	msg      messaging.Msg
 	rejected []messaging.Rejected // what of it never becomes an event
 	waits    []*notices
-	again    bool // something about the plane failed: the whole message comes again, what was stored of it is a duplicate then
-	all      bool // the message as a whole is rejected
+	again    error // something about the plane failed: the whole message comes again, what was stored of it is a duplicate then
+	all      bool  // the message as a whole is rejected
 }
 
 // handle works a batch: every event through the door, the rejected to their stream, and then one outcome per message.
@@ -68,17 +69,33 @@ func (in *Inbox) handle(ctx context.Context, batch []messaging.Msg) []messaging.
 	for i := range arrivals {
 		out[i] = arrivals[i].outcome(ctx)
 	}
+	in.report(ctx, arrivals)
 	return out
+}
+
+// report logs in one line what comes again.
+func (in *Inbox) report(ctx context.Context, arrivals []arrival) {
+	n := 0
+	var first error
+	for _, a := range arrivals {
+		if a.again != nil {
+			n++
+			first = cmp.Or(first, a.again)
+		}
+	}
+	if n > 0 {
+		in.log.WarnContext(ctx, "messages come again", "messages", n, "of", len(arrivals), "error", first)
+	}
 }
 
 func (a *arrival) outcome(ctx context.Context) messaging.Outcome {
 	for _, n := range a.waits {
-		if n.Wait(ctx) != nil { // acknowledged only after its notices: else it comes again and is offered again
-			a.again = true
+		if err := n.Wait(ctx); err != nil { // acknowledged only after its notices: else it comes again and is offered again
+			a.again = err
 		}
 	}
 	switch {
-	case a.again:
+	case a.again != nil:
 		return messaging.Retry(0)
 	case a.all:
 		return messaging.Term("rejected: " + a.rejected[0].Reason)
@@ -86,7 +103,7 @@ func (a *arrival) outcome(ctx context.Context) messaging.Outcome {
 	return messaging.Ack()
 }
 
-// take decodes one message and puts its events through the door.
+// take decodes one message and puts its events through the door: all are handed in before the first is waited for.
 func (in *Inbox) take(ctx context.Context, a *arrival) {
 	if a.msg.Tenant == "" {
 		a.refuse(rendezvous.InvalidField("subject", "its second token is no tenant"), nil, 0)
@@ -94,45 +111,47 @@ func (in *Inbox) take(ctx context.Context, a *arrival) {
 		return
 	}
 	events, err := cloudevents.Decode(a.msg.Header, a.msg.Data)
+	if err == nil && len(events) == 0 {
+		err = rendezvous.InvalidField("body", "holds no event")
+	}
 	if err != nil {
 		a.refuse(err, nil, 0)
 		a.all = true
 		return
 	}
-	results := make([]error, len(events))
-	waits := make([]*notices, len(events))
-	var wg sync.WaitGroup
-	for i := range events {
-		wg.Go(func() { waits[i], results[i] = in.put(ctx, a.msg.Tenant, events[i]) })
+	fates := make([]func() (*notices, error), len(events))
+	for i, m := range events {
+		fates[i] = in.hand(ctx, a.msg.Tenant, m)
 	}
-	wg.Wait()
-	a.waits = waits
-	for i, err := range results {
+	for i, fate := range fates {
+		noticed, err := fate()
 		switch {
 		case err == nil:
+			a.waits = append(a.waits, noticed)
 		case Final(err):
 			a.refuse(err, events[i].Raw, i)
 		default:
-			a.again = true
+			a.again = err
 		}
 	}
-	a.all = len(a.rejected) == len(events) && len(events) > 0
+	a.all = len(a.rejected) == len(events)
 }
 
-// put takes one event in: to the run it names, kept until that asks for it, or to whoever waits.
-func (in *Inbox) put(ctx context.Context, tenant string, m cloudevents.Message) (*notices, error) {
-	if m.Err != nil {
-		return nil, m.Err
+// hand hands one event in: to the run it names, kept until that asks for it, or to whoever waits.
+func (in *Inbox) hand(ctx context.Context, tenant string, m cloudevents.Message) func() (*notices, error) {
+	err := m.Err
+	if err == nil {
+		err = m.Event.CheckOutside()
 	}
-	if err := m.Event.CheckOutside(); err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return func() (*notices, error) { return nil, err }
+	case m.Run != "":
+		wait := in.door.handTo(ctx, tenant, m.Run, m.Event, true, byStream)
+		return func() (*notices, error) { v, err := wait(); return v.noticed, err }
 	}
-	if m.Run != "" {
-		v, err := in.door.deliver(ctx, tenant, m.Run, m.Event, true, byStream)
-		return v.noticed, err
-	}
-	b, err := in.door.put(ctx, tenant, m.Event, byStream)
-	return b.noticed, err
+	wait := in.door.hand(ctx, tenant, m.Event, byStream)
+	return func() (*notices, error) { b, err := wait(); return b.noticed, err }
 }
 
 // refuse notes that the event of that place, or the whole message where raw is nil, never becomes one.
@@ -162,15 +181,15 @@ func (in *Inbox) reject(ctx context.Context, arrivals []arrival) {
 	switch {
 	case errors.As(err, &failed):
 		for _, i := range failed.Failed {
-			arrivals[owner[i]].again = true
+			arrivals[owner[i]].again = err
 		}
 	case err != nil:
 		for _, i := range owner {
-			arrivals[i].again = true
+			arrivals[i].again = err
 		}
 	}
 	for i, r := range all {
-		if !arrivals[owner[i]].again {
+		if arrivals[owner[i]].again == nil {
 			in.door.metrics.count(ctx, r.Message.Tenant, "rejected")
 			in.log.InfoContext(ctx, "message rejected", "tenant", r.Message.Tenant, "stream_seq", r.Message.Sequence, "reason", r.Reason, "detail", r.Detail)
 		}
