@@ -331,3 +331,61 @@ func (c *crowd) offers() func() {
 		}
 	}
 }
+
+func batchesAreBounded(t *testing.T, h *Harness) {
+	const over = rendezvous.MaxBatchItems + 1
+	verbs := map[string]func(n int) error{
+		"RegisterBatch": func(n int) error {
+			_, err := h.Store.RegisterBatch(ctx, make([]store.RegisterItem, n), now)
+			return err
+		},
+		"DeliverToBatch": func(n int) error {
+			_, err := h.Store.DeliverToBatch(ctx, make([]store.DeliverItem, n), now)
+			return err
+		},
+		"OfferBatch":    func(n int) error { _, err := h.Store.OfferBatch(ctx, make([]store.OfferItem, n), now); return err },
+		"DeliverParked": func(n int) error { _, err := h.Store.DeliverParked(ctx, make([]store.WaitRef, n), now); return err },
+		"ParkWait":      func(n int) error { _, err := h.Store.ParkWait(ctx, make([]store.ParkItem, n), now); return err },
+		"TakeParked":    func(n int) error { _, err := h.Store.TakeParked(ctx, n, 0); return err },
+	}
+	for name, call := range verbs {
+		code(t, name+" of 501", call(over), rendezvous.CodeTooLarge, "limit", rendezvous.MaxBatchItems, "value", over)
+		done(t, name+" of 500 that name nothing", call(rendezvous.MaxBatchItems)) // each fails alone
+	}
+}
+
+func pulledInLater(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	const many = rendezvous.MaxBatchItems + 20
+	key := K("order", "1")
+	r := f.Start()
+	var waits []store.RegisterItem
+	var events []store.BufferItem
+	for i := range many {
+		waits = append(waits, store.RegisterItem{Tenant: f.Name(), Registration: store.Registration{Wait: r.Wait(fmt.Sprint("w", i), "paid", key)}})
+		events = append(events, store.BufferItem{Tenant: f.Name(), Event: EventOf("paid", key)})
+	}
+	for from := 0; from < many; from += rendezvous.MaxBatchItems {
+		to := min(many, from+rendezvous.MaxBatchItems)
+		for _, o := range must(h.Store.RegisterBatch(ctx, waits[from:to], now))(t, "register") {
+			done(t, "register", o.Err)
+		}
+	}
+	for from := 0; from < many; from += rendezvous.MaxBatchItems {
+		must(h.Store.BufferBatch(ctx, events[from:min(many, from+rendezvous.MaxBatchItems)], now))(t, "buffer")
+	}
+	last := events[many-1].Event
+	out := f.OfferAll(last)
+	eq(t, "outcome of the last event", out.Items[0].Outcome, store.OfferLater)
+	if len(out.Also) > rendezvous.MaxBatchItems {
+		t.Fatalf("%d pairs were pulled in, more than 500", len(out.Also))
+	}
+	f.WantLive(last)
+	out.Notices.Events = append(out.Notices.Events, store.EventRef{Tenant: f.Name(), EventID: last.EventID})
+	h.Offer(t, out.Notices)
+	for _, i := range []int{0, 1, many / 2, many - 2, many - 1} { // oldest first, all the same
+		stored := f.Stored(events[i].Event.EventID)
+		eq(t, fmt.Sprint("wait that event ", i, " answered"), stored.Effect, fmt.Sprint("w", i))
+	}
+	eq(t, "waits left", r.Rows(), nil)
+}

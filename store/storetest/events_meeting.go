@@ -18,6 +18,7 @@ var eventsMeeting = []Case{
 	{Name: "EV-32 of one instant the lower number wins", Run: equalInstants},
 	{Name: "EV-33 the older event wins, on whatever key", Run: olderEventWins},
 	{Name: "EV-34 an older event has precedence at the wait", Run: olderEventFirst},
+	{Name: "EV-34 of more than 500 older pairs the rest is later", Run: pulledInLater},
 	{Name: "EV-35 a wait naming a sender takes its own", Run: namedSender},
 	{Name: "EV-36 right type, wrong key", Run: wrongKey},
 	{Name: "EV-37 a sealed run's wait is passed over", Run: sealedWaitPassed},

@@ -24,6 +24,7 @@ var eventsParking = []Case{
 	{Name: "EV-87 a batch of registrations gives what one by one gives", Run: registeredInBatch},
 	{Name: "EV-87 a batch of targeted events gives what one by one gives", Run: deliveredInBatch},
 	{Name: "EV-87 500 items cost no more statements than 50", Run: batchesCostTheSame},
+	{Name: "EV-87 a batch has 500 items at most", Run: batchesAreBounded},
 }
 
 // onlooker reads one side of a delivery and then the others: once one side shows it, the others must.

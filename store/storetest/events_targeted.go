@@ -6,12 +6,14 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/fault"
 )
 
 // eventsTargeted are the cases of events for one run (EV-45..EV-54, EV-85).
 var eventsTargeted = []Case{
 	{Name: "EV-45 the named run gets it though another's wait is older", Run: namedRunFirst},
 	{Name: "EV-46 delivering again: matched again, then duplicate", Run: deliveringAgain},
+	{Name: "EV-46 delivering again after a lost reply", Run: lostReplyOfDelivering},
 	{Name: "EV-47 not waiting leaves no trace", Run: notWaiting},
 	{Name: "EV-48 of several waits of the run the lowest takes it", Run: lowestOfTheRun},
 	{Name: "EV-49 a buffered event is taken over, or left as it was", Run: takingOver},
@@ -22,6 +24,7 @@ var eventsTargeted = []Case{
 	{Name: "EV-53 delivering against the conclusion is told or dead", Run: deliveringAgainstConclusion},
 	{Name: "EV-54 what a concluded run never answered is dead", Run: targetedAtConcluded},
 	{Name: "EV-85 kept for an unknown run, whose start answers", Run: keptForUnknown},
+	{Name: "EV-52 EV-85 kept while its run starts and ends: dead", Run: keptForShortLived},
 }
 
 // Keep gives an event to the run, to be kept when nothing fits.
@@ -107,6 +110,34 @@ func deliveringAgain(t *testing.T, h *Harness) {
 		r.WantOpen("w2")
 		r.WantKinds(rendezvous.WaitRegistered, rendezvous.WaitAnswered, rendezvous.WaitRegistered)
 	}
+}
+
+func lostReplyOfDelivering(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	h.Break(t, "deliver_to_batch", func() (func() error, func(error, bool)) {
+		r := f.Start()
+		r.Waits("w", "paid", K("order", r.ID))
+		e := EventOf("paid", K("order", r.ID))
+		deliver := func() error { _, err := f.DeliverTo(ctx, r.ID, e, false, now); return err }
+		return deliver, func(_ error, committed bool) {
+			if !committed {
+				f.Absent(e.EventID)
+				r.WantOpen("w")
+			}
+			d := must(f.DeliverTo(ctx, r.ID, e, false, now))(t, "deliver again")
+			eq(t, "outcome of the repeat", []any{d.Outcome, d.Again}, []any{store.DeliveryMatched, committed})
+			r.WantParked("w", e)
+			r.Redelivered("w")
+			r.WantAnswered("w", e)
+		}
+	})
+	r := f.Start()
+	e := EventOf("paid", K("order", r.ID))
+	h.Faults.Arm(fault.Failure{Verb: "deliver_to_batch", Point: fault.AfterCommit})
+	_, err := f.DeliverTo(ctx, r.ID, e, true, now)
+	code(t, "keep with a lost reply", err, rendezvous.CodeCommitUnknown)
+	number := f.Stored(e.EventID).Number
+	eq(t, "number of the event kept again", r.Kept(e).Number, number)
 }
 
 func notWaiting(t *testing.T, h *Harness) {
@@ -483,5 +514,31 @@ func keptForUnknown(t *testing.T, h *Harness) {
 		done(t, "start and drive", driveErr)
 		r.WantAnswered("w", e)
 		r.WantKinds(rendezvous.WaitRegistered, rendezvous.WaitAnswered)
+	}
+}
+
+func keptForShortLived(t *testing.T, h *Harness) {
+	fs := h.Two(t)
+	for i := range Rounds(t) {
+		f := fs[i%2]
+		r := &Flow{F: f, WorkflowID: ID("workflow"), ID: ID("run")}
+		e := EventOf("paid", K("order", r.ID))
+		var errs [2]error
+		Race(t, func() {
+			if _, errs[0] = f.DeliverTo(ctx, r.ID, e, true, now); errs[0] == nil {
+				_, errs[0] = h.Store.OfferBatch(ctx, f.Items(e), now)
+			}
+		}, func() {
+			if _, errs[1] = f.StartRun(ctx, store.Start{WorkflowID: r.WorkflowID, RunID: r.ID, Type: "order"}, now); errs[1] == nil {
+				c := store.Conclusion{RunID: r.ID, ExpectedSeq: 1, BatchID: ID("batch"), Outcome: rendezvous.StatusCancelled}
+				_, errs[1] = f.Tenant.Conclude(ctx, c, now)
+			}
+		})
+		done(t, "keep and offer", errs[0])
+		done(t, "start and conclude", errs[1])
+		if o := f.OfferEvent(e.EventID); o.Outcome != store.OfferDead {
+			t.Fatalf("round %d: the event of a run that ended is %s when offered", i, o.Outcome)
+		}
+		f.WantDead(e.EventID, rendezvous.DeadAddresseeConcluded)
 	}
 }

@@ -24,6 +24,7 @@ var eventsWaits = []Case{
 	{Name: "EV-24 a wait without keys is reached by targeted events alone", Run: keylessWait},
 	{Name: "EV-25 a wait with three keys is one wait", Run: threeKeys},
 	{Name: "EV-26 whom the store does not let wait", Run: refusedRegistrations},
+	{Name: "EV-26 a run has a thousand waits at most", Run: thousandWaits},
 }
 
 // registrars register a wait in each way there is, without a lease.
@@ -137,6 +138,10 @@ func registeringOtherwise(t *testing.T, h *Harness) {
 		}
 	}
 	r := f.Start()
+	r.AppendFree(r.Begun("charge"))
+	for _, by := range registrars {
+		r.refuses(by.name+" under the key of an effect", rendezvous.CodeDuplicate, func() error { _, _, err := by.do(r, r.Wait("charge", "paid"), now); return err })
+	}
 	r.Waits("w", "paid")
 	w := r.Wait("w", "paid", K("order", "1"))
 	r.refuses("keys for a wait without", rendezvous.CodeConflict, func() error { _, _, err := registrars[0].do(r, w, now); return err }, "what", "keys")
@@ -426,4 +431,35 @@ func refusedRegistrations(t *testing.T, h *Harness) {
 	good.WantOpen("w")
 	eq(t, "waits of the tenant", len(f.Listed(store.WaitFilter{})), 1)
 	eq(t, "waits of the other tenant", other.Listed(store.WaitFilter{}), nil)
+}
+
+func thousandWaits(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	r := f.Start()
+	items := make([]store.RegisterItem, rendezvous.MaxWaitsPerRun)
+	for i := range items {
+		items[i] = store.RegisterItem{Tenant: f.Name(), Registration: store.Registration{Wait: r.Wait(fmt.Sprint("w", i), "paid", K("order", fmt.Sprint(i)))}}
+	}
+	for half := 0; half < len(items); half += rendezvous.MaxBatchItems {
+		for _, o := range must(h.Store.RegisterBatch(ctx, items[half:half+rendezvous.MaxBatchItems], now))(t, "register 500") {
+			done(t, "register", o.Err)
+		}
+	}
+	for _, by := range registrars {
+		_, _, err := by.do(r, r.Wait("more", "paid"), now)
+		code(t, by.name+" of one more", err, rendezvous.CodeTooLarge, "limit", rendezvous.MaxWaitsPerRun)
+		_, _, err = by.do(r, items[0].Wait, now)
+		done(t, by.name+" of one that is there", err)
+	}
+	rows := r.Rows() // page by page
+	eq(t, "waits listed", len(rows), rendezvous.MaxWaitsPerRun)
+	for i := 1; i < len(rows); i++ {
+		if rows[i].Number <= rows[i-1].Number {
+			t.Fatalf("wait %d of the list has number %d, the one before it %d", i, rows[i].Number, rows[i-1].Number)
+		}
+	}
+	eq(t, "open waits", r.Describe().OpenWaits, rendezvous.MaxWaitsPerRun)
+	f.Send(EventOf("paid", K("order", "500")))
+	r.Waits("more", "paid")
+	eq(t, "waits retired", r.Conclude(rendezvous.StatusCompleted).Retired.Waits, rendezvous.MaxWaitsPerRun)
 }

@@ -164,7 +164,8 @@ type stream struct {
 	h       *Harness
 	rand    *rand.Rand
 	tenants []*modelTenant
-	said    []string // the moves so far, for a failure
+	pool    []rendezvous.Key // the keys of events and waits: the fewer, the more contested
+	said    []string         // the moves so far, for a failure
 }
 
 // fail ends the test with the moves that led there.
@@ -217,6 +218,7 @@ func randomStreams(t *testing.T, h *Harness) {
 			}
 			s.tenants = append(s.tenants, m)
 		}
+		s.pool = []rendezvous.Key{K("order", "1"), K("order", "2"), K("customer", "1"), K("customer", "2"), K("x", "order")}[:1+s.rand.IntN(5)]
 		for range fewestMoves + s.rand.IntN(mostMoves-fewestMoves) {
 			s.move()
 			if s.rand.IntN(10) == 0 {

@@ -41,12 +41,11 @@ func oneOf[T any](s *stream, all []T) (one T, ok bool) {
 	return all[s.rand.IntN(len(all))], true
 }
 
-// keys are up to that many of five, some of them twice.
+// keys are up to that many of the pool, some of them twice.
 func (s *stream) keys(most int) []rendezvous.Key {
-	all := []rendezvous.Key{K("order", "1"), K("order", "2"), K("customer", "1"), K("customer", "2"), K("x", "order")}
 	var keys []rendezvous.Key
 	for range s.rand.IntN(most + 1) {
-		keys = append(keys, all[s.rand.IntN(len(all))])
+		keys = append(keys, s.pool[s.rand.IntN(len(s.pool))])
 	}
 	return keys
 }
