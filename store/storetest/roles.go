@@ -19,9 +19,11 @@ var roles = []role{
 	{"runs_starting", runsStarting},
 	{"runs_leases", runsLeases},
 	{"runs_driving", runsDriving},
+	{"runs_suspending", runsSuspending},
 	{"runs_reclaiming", runsReclaiming},
 	{"runs_ends", runsEnds},
 	{"runs_continuing", runsContinuing},
 	{"runs_pausing", runsPausing},
+	{"runs_cancelling", runsCancelling},
 	{"runs_model", runsModel},
 }
