@@ -33,10 +33,10 @@ func (w *writes) add(sql string, rows int, judge bool, args ...any) {
 func (t *transaction) Apply(ctx context.Context, c *backend.Changes) error {
 	var w writes
 	w.insertFlows(c)
-	w.updateFlows(c)
+	w.updateFlows(c, t.locked)
 	w.insertEvents(c.NewEvents)
 	w.insertRecords(c)
-	w.updateEvents(c.Events)
+	w.updateEvents(c.Events, t.loaded)
 	w.deleteWaits(c.GoneWaits)
 	w.insertWaits(c.NewWaits)
 	w.updateWaits(c.Waits)

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"bytes"
+	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -39,8 +41,30 @@ func eventKeyRows(rows []keyRow, e *backend.Event) []keyRow {
 
 func (w *writes) insertEvents(fresh []*backend.Event) {
 	rows := sorted(fresh, byIdentity)
-	args := []any{
-		bigints(rows, func(e *backend.Event) int64 { return e.Number }),
+	if slices.ContainsFunc(rows, func(e *backend.Event) bool { return !untouched(e) }) {
+		w.insertEventsOfAnyKind(rows)
+	} else {
+		w.insertLiveEvents(rows)
+	}
+	var keys []keyRow
+	for _, e := range rows {
+		if e.Live() {
+			keys = eventKeyRows(keys, e)
+		}
+	}
+	w.insertKeyRows(insertEventKeysSQL, keys)
+}
+
+// untouched reports whether nothing has happened yet to a new event: it is as doors store events.
+func untouched(e *backend.Event) bool {
+	return e.Live() && !e.Shed && e.ClaimRun == "" && e.Seq == 0 && e.DeadReason == "" && e.DeadDetail == "" && e.DeadAt.IsZero() && !e.Erased &&
+		e.OfferFailures == 0 && e.Take == 0 && e.TakeUntil.IsZero() && !e.TakeOpen && e.Takes == 0 && e.Requeues == 0
+}
+
+// sentColumns are the columns of events that come from who sent them.
+func sentColumns(rows []*backend.Event) []any {
+	return []any{
+		bigints(rows, eventNumber),
 		texts(rows, func(e *backend.Event) string { return e.Tenant }),
 		texts(rows, func(e *backend.Event) string { return e.Source }),
 		texts(rows, func(e *backend.Event) string { return e.ID }),
@@ -56,20 +80,28 @@ func (w *writes) insertEvents(fresh []*backend.Event) {
 		blobs(rows, func(e *backend.Event) []byte { return e.Digest }),
 		instants(rows, func(e *backend.Event) time.Time { return e.ReceivedAt }),
 	}
-	args = append(args, eventColumns(rows)...)
-	w.add(insertEventsSQL, len(rows), true, append(args,
+}
+
+// originColumns are who minted events and where their traces began.
+func originColumns(rows []*backend.Event) []any {
+	return []any{
 		texts(rows, func(e *backend.Event) string { return actor(e.Minted) }),
 		texts(rows, func(e *backend.Event) string { return basis(e.Minted) }),
 		texts(rows, func(e *backend.Event) string { return e.Trace.Parent }),
 		texts(rows, func(e *backend.Event) string { return e.Trace.State }),
-	)...)
-	var keys []keyRow
-	for _, e := range rows {
-		if e.Live() {
-			keys = eventKeyRows(keys, e)
-		}
 	}
-	w.insertKeyRows(insertEventKeysSQL, keys)
+}
+
+func (w *writes) insertLiveEvents(rows []*backend.Event) {
+	w.add(insertLiveEventsSQL, len(rows), true, slices.Concat(sentColumns(rows), []any{
+		instants(rows, func(e *backend.Event) time.Time { return e.LiveSince }),
+		instants(rows, func(e *backend.Event) time.Time { return e.ExpiresAt }),
+		texts(rows, func(e *backend.Event) string { return e.Target }),
+	}, originColumns(rows))...)
+}
+
+func (w *writes) insertEventsOfAnyKind(rows []*backend.Event) {
+	w.add(insertEventsSQL, len(rows), true, slices.Concat(sentColumns(rows), eventColumns(rows), originColumns(rows))...)
 }
 
 // eventColumns are the columns of events that can change, in the order of both statements.
@@ -100,14 +132,18 @@ func eventColumns(rows []*backend.Event) []any {
 }
 
 // updateEvents keeps the law of key rows: a live event has them and nothing else has.
-func (w *writes) updateEvents(changed []*backend.Event) {
-	var sound, damaged []*backend.Event
+func (w *writes) updateEvents(changed []*backend.Event, loaded map[int64]backend.Event) {
+	var answered, sound, damaged []*backend.Event
 	var gone []int64
 	var keys []keyRow
 	for _, e := range sorted(changed, byNumber) {
-		if e.Corrupt != nil {
+		was, known := loaded[e.Number]
+		switch {
+		case e.Corrupt != nil:
 			damaged = append(damaged, e)
-		} else {
+		case known && onlyAnswered(&was, e):
+			answered = append(answered, e)
+		default:
 			sound = append(sound, e)
 		}
 		if e.Keyed && (!e.Live() || e.Rekey) {
@@ -117,10 +153,29 @@ func (w *writes) updateEvents(changed []*backend.Event) {
 			keys = eventKeyRows(keys, e)
 		}
 	}
+	w.consumeEvents(answered)
 	w.changeEvents(sound)
 	w.changeCorruptEvents(damaged)
 	w.add(deleteEventKeysSQL, len(gone), false, bigints(gone, func(n int64) int64 { return n }))
-	w.insertKeyRows(insertEventKeysSQL, keys)
+	w.insertKeyRows(restoreEventKeysSQL, keys)
+}
+
+// onlyAnswered reports whether all that happened to an event since it was read is that it was answered.
+func onlyAnswered(was, e *backend.Event) bool {
+	return e.State == rendezvous.EventConsumed && e.Shed && e.ClaimRun == "" && e.ClaimEffect == "" && e.ClaimedAt.IsZero() &&
+		e.OfferFailures == 0 && e.TakeUntil.IsZero() && !e.TakeOpen && e.Takes == 0 &&
+		was.Version == e.Version && bytes.Equal(was.Digest, e.Digest) && was.LiveSince.Equal(e.LiveSince) && was.ExpiresAt.Equal(e.ExpiresAt) &&
+		was.Target == e.Target && was.DeadReason == e.DeadReason && was.DeadDetail == e.DeadDetail && was.DeadAt.Equal(e.DeadAt) &&
+		was.Erased == e.Erased && was.Take == e.Take && was.Requeues == e.Requeues
+}
+
+func (w *writes) consumeEvents(rows []*backend.Event) {
+	w.add(consumeEventsSQL, len(rows), true, bigints(rows, eventNumber), bigints(rows, eventVersion),
+		texts(rows, func(e *backend.Event) string { return e.Workflow }),
+		texts(rows, func(e *backend.Event) string { return e.Run }),
+		texts(rows, func(e *backend.Event) string { return e.Effect }),
+		bigints(rows, func(e *backend.Event) int64 { return e.Seq }),
+	)
 }
 
 func eventNumber(e *backend.Event) int64  { return e.Number }

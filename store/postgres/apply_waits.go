@@ -18,8 +18,26 @@ func waitKeyRows(rows []keyRow, w *backend.Wait) []keyRow {
 }
 
 func (w *writes) insertWaits(fresh []*backend.Wait) {
-	rows := sorted(fresh, byPlace)
-	w.add(insertWaitsSQL, len(rows), true, append([]any{
+	var open, others []*backend.Wait
+	var keys []keyRow
+	for _, wait := range sorted(fresh, byPlace) {
+		if wait.Open() {
+			keys = waitKeyRows(keys, wait)
+		}
+		if wait.Open() && wait.Take == 0 && !wait.TakeSettled { // an open wait is in nobody's hands; a token would be kept
+			open = append(open, wait)
+		} else {
+			others = append(others, wait)
+		}
+	}
+	w.add(insertOpenWaitsSQL, len(open), true, append(registeredColumns(open), instants(open, func(w *backend.Wait) time.Time { return w.OpenSince }))...)
+	w.add(insertWaitsSQL, len(others), true, append(registeredColumns(others), waitColumns(others)...)...)
+	w.insertKeyRows(insertWaitKeysSQL, keys)
+}
+
+// registeredColumns are the columns of waits that their registration says.
+func registeredColumns(rows []*backend.Wait) []any {
+	return []any{
 		texts(rows, placeTenant), bigints(rows, placeNumber),
 		texts(rows, func(w *backend.Wait) string { return w.RunID }),
 		texts(rows, func(w *backend.Wait) string { return w.Effect }),
@@ -32,14 +50,7 @@ func (w *writes) insertWaits(fresh []*backend.Wait) {
 		texts(rows, func(w *backend.Wait) string { return w.Trace.Parent }),
 		texts(rows, func(w *backend.Wait) string { return w.Trace.State }),
 		instants(rows, func(w *backend.Wait) time.Time { return w.RegisteredAt }),
-	}, waitColumns(rows)...)...)
-	var keys []keyRow
-	for _, wait := range rows {
-		if wait.Open() {
-			keys = waitKeyRows(keys, wait)
-		}
 	}
-	w.insertKeyRows(insertWaitKeysSQL, keys)
 }
 
 // waitColumns are the columns of waits that can change, in the order of both statements.
@@ -109,5 +120,5 @@ func (w *writes) updateWaits(changed []*backend.Wait) {
 		texts(damaged, placeTenant), bigints(damaged, placeNumber), bigints(damaged, waitVersion),
 	}, tryColumns(damaged)...)...)
 	w.add(deleteWaitKeysSQL, len(gone), false, keyRowColumns(gone)...)
-	w.insertKeyRows(insertWaitKeysSQL, keys)
+	w.insertKeyRows(restoreWaitKeysSQL, keys)
 }

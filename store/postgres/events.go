@@ -9,7 +9,7 @@ import (
 )
 
 // decodeEvent reads an event. Of a row that does not decode, what could be read stays: where it stands and what counts its failures is needed to end it.
-func decodeEvent(c *columns) *backend.Event {
+func (r *reader) decodeEvent(c *columns) *backend.Event {
 	e := &backend.Event{
 		Number: c.count(), Version: c.count(), Tenant: c.text(), Source: c.text(), ID: c.text(), Type: c.text(), Keys: c.keys(), Digest: c.bytes(),
 		ReceivedAt: c.instant(), LiveSince: c.instant(), ExpiresAt: c.instantOrNone(), Target: c.text(), State: rendezvous.EventState(c.text()),
@@ -25,6 +25,9 @@ func decodeEvent(c *columns) *backend.Event {
 	e.Keyed = e.Live()
 	checkEvent(c, e)
 	e.Corrupt = c.corrupt("event", "tenant", e.Tenant, "source", e.Source, "id", e.ID, "number", e.Number)
+	if r.loaded != nil {
+		r.loaded[e.Number] = *e
+	}
 	return e
 }
 
@@ -48,7 +51,7 @@ func checkEvent(c *columns, e *backend.Event) {
 func (r *reader) EventsByKey(ctx context.Context, keys []backend.EventKey, payload bool) (map[backend.EventKey]*backend.Event, error) {
 	found := make(map[backend.EventKey]*backend.Event, len(keys))
 	err := r.query(ctx, eventsByKeySQL, func(c *columns) error {
-		e := decodeEvent(c)
+		e := r.decodeEvent(c)
 		found[e.Key()] = e
 		return nil
 	}, texts(keys, func(k backend.EventKey) string { return k.Tenant }), texts(keys, func(k backend.EventKey) string { return k.Source }),
@@ -60,7 +63,7 @@ func (r *reader) EventsByKey(ctx context.Context, keys []backend.EventKey, paylo
 func (r *reader) EventsByNumber(ctx context.Context, numbers []int64, payload bool) (map[int64]*backend.Event, error) {
 	found := make(map[int64]*backend.Event, len(numbers))
 	err := r.query(ctx, eventsByNumberSQL, func(c *columns) error {
-		e := decodeEvent(c)
+		e := r.decodeEvent(c)
 		found[e.Number] = e
 		return nil
 	}, bigints(numbers, func(n int64) int64 { return n }), payload)
@@ -72,7 +75,7 @@ func (r *reader) LiveEvents(ctx context.Context, lookups []backend.Lookup) ([][]
 	found := make([][]*backend.Event, len(lookups))
 	err := r.query(ctx, liveEventsSQL, func(c *columns) error {
 		place := c.bigint() - 1
-		found[place] = append(found[place], decodeEvent(c))
+		found[place] = append(found[place], r.decodeEvent(c))
 		return nil
 	}, lookupColumns(lookups)...)
 	return found, err
@@ -94,7 +97,7 @@ func (r *reader) ClaimedEvents(ctx context.Context, keys []backend.WaitKey) (map
 	found := make(map[backend.WaitKey]*backend.Event, len(keys))
 	err := r.query(ctx, claimedEventsSQL, func(c *columns) error {
 		place := c.bigint() - 1
-		found[keys[place]] = decodeEvent(c)
+		found[keys[place]] = r.decodeEvent(c)
 		return nil
 	}, texts(keys, waitTenant), texts(keys, waitRun), texts(keys, waitEffect))
 	return found, err
@@ -124,7 +127,7 @@ func (r *reader) KeptEvents(ctx context.Context, keys []backend.RunKey) ([]*back
 func (r *reader) eventRows(ctx context.Context, sql string, args ...any) ([]*backend.Event, error) {
 	var rows []*backend.Event
 	err := r.query(ctx, sql, func(c *columns) error {
-		rows = append(rows, decodeEvent(c))
+		rows = append(rows, r.decodeEvent(c))
 		return nil
 	}, args...)
 	return rows, err

@@ -129,4 +129,16 @@ var (
 	updateWokenSQL string
 	//go:embed sql/update_workflows.sql
 	updateWorkflowsSQL string
+	//go:embed sql/bump_workflows.sql
+	bumpWorkflowsSQL string
+	//go:embed sql/consume_events.sql
+	consumeEventsSQL string
+	//go:embed sql/insert_live_events.sql
+	insertLiveEventsSQL string
+	//go:embed sql/insert_open_waits.sql
+	insertOpenWaitsSQL string
+	//go:embed sql/restore_event_keys.sql
+	restoreEventKeysSQL string
+	//go:embed sql/restore_wait_keys.sql
+	restoreWaitKeysSQL string
 )

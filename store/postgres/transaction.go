@@ -16,12 +16,16 @@ import (
 
 // reader reads in one transaction.
 type reader struct {
-	conn *pgx.Conn
-	now  time.Time
+	conn   *pgx.Conn
+	now    time.Time
+	loaded map[int64]backend.Event // events as they were read, by number; nil where nothing will be changed
 }
 
 // transaction is one write transaction.
-type transaction struct{ reader }
+type transaction struct {
+	reader
+	locked map[backend.WorkflowKey]backend.Workflow // as they were under the lock
+}
 
 // Now implements [backend.Reader].
 func (r *reader) Now() time.Time { return r.now }
@@ -68,7 +72,7 @@ func begin(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions) (pgx.Tx, 
 // Update implements [backend.Backend].
 func (b *Backend) Update(ctx context.Context, verb string, fn func(ctx context.Context, tx backend.Tx) error) error {
 	return b.within(ctx, update, func(conn *pgx.Conn, tx pgx.Tx, now time.Time) error {
-		if err := fn(ctx, &transaction{reader{conn, now}}); err != nil {
+		if err := fn(ctx, &transaction{reader: reader{conn: conn, now: now, loaded: map[int64]backend.Event{}}}); err != nil {
 			b.rollback(ctx, tx)
 			return err
 		}
@@ -81,7 +85,7 @@ func (b *Backend) View(ctx context.Context, _ string, fn func(ctx context.Contex
 	return b.within(ctx, view, func(conn *pgx.Conn, tx pgx.Tx, now time.Time) error {
 		// What was read is good however the transaction ends: nothing depends on its end.
 		defer b.rollback(ctx, tx)
-		return fn(ctx, &reader{conn, now})
+		return fn(ctx, &reader{conn: conn, now: now})
 	})
 }
 

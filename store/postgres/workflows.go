@@ -44,7 +44,12 @@ func (r *reader) Workflows(ctx context.Context, keys []backend.WorkflowKey) (map
 
 // LockWorkflows implements [backend.Tx].
 func (t *transaction) LockWorkflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
-	return t.workflowsByKey(ctx, lockWorkflowsSQL, sortedKeys(keys, compareWorkflowKeys))
+	rows, err := t.workflowsByKey(ctx, lockWorkflowsSQL, sortedKeys(keys, compareWorkflowKeys))
+	t.locked = make(map[backend.WorkflowKey]backend.Workflow, len(rows))
+	for k, w := range rows {
+		t.locked[k] = *w
+	}
+	return rows, err
 }
 
 // Woken implements [backend.Reader].

@@ -1,4 +1,4 @@
--- Key rows of what is matchable from now on. A row left over by a hand is the very row that is to be there.
+-- Key rows of what is new and matchable.
 INSERT INTO wait_keys (
     tenant, namespace, value, type, number, open_since)
 SELECT
@@ -7,4 +7,3 @@ FROM unnest(
     $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[])
 AS n (
     tenant, namespace, value, type, number, open_since)
-ON CONFLICT DO NOTHING

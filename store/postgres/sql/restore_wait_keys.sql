@@ -1,0 +1,10 @@
+-- Key rows of what is matchable again. A row left over by a hand is the very row that is to be there.
+INSERT INTO wait_keys (
+    tenant, namespace, value, type, number, open_since)
+SELECT
+    n.tenant, n.namespace, n.value, n.type, n.number, n.open_since
+FROM unnest(
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[])
+AS n (
+    tenant, namespace, value, type, number, open_since)
+ON CONFLICT DO NOTHING
