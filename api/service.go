@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"reflect"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -183,7 +185,13 @@ func (s *Service) observed(ctx context.Context, door, tenant, label string, do f
 	return reply, err
 }
 
-func (s *Service) answer(ctx context.Context, tenant, name string, v verb, who Caller, body []byte) (any, error) {
+// answer is the verb's own work. A panic in it is that call's trouble alone: over NATS it would end the process.
+func (s *Service) answer(ctx context.Context, tenant, name string, v verb, who Caller, body []byte) (reply any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			reply, err = nil, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	if err := who.may(tenant, v.role); err != nil {
 		return nil, err
 	}

@@ -99,6 +99,8 @@ type Client struct {
 	verbs  transport
 	link   *link // nil without NATS
 	inbox  func() (publisher, error)
+	life   context.Context // ends with Close
+	end    context.CancelCauseFunc
 	closed sync.Once
 }
 
@@ -117,6 +119,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{opts: o, names: messaging.NamesOf(o.Prefix)}
+	c.life, c.end = context.WithCancelCause(context.Background())
 	var err error
 	if c.link, err = newLink(o); err != nil {
 		return nil, err
@@ -134,9 +137,17 @@ func New(o Options) (*Client, error) {
 // Close ends what New made. Calls under way fail as unavailable. Idempotent.
 func (c *Client) Close() {
 	c.closed.Do(func() {
+		c.end(errClosed)
 		c.verbs.close()
 		c.link.close()
 	})
+}
+
+// living is ctx that ends with the client, too.
+func (c *Client) living(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	release := context.AfterFunc(c.life, func() { cancel(errClosed) })
+	return ctx, func() { release(); cancel(context.Canceled) }
 }
 
 // Tenant all calls are for.
@@ -151,9 +162,11 @@ func (c *Client) NATS() *nats.Conn {
 }
 
 // Call calls any verb: request and reply are the JSON of docs/spec/api.md. It tries again as [Retry] says, which is safe as long as the request carries
-// the contract's token (run ids, batch_id, acquire_id). The error is a *rendezvous.Error.
+// the contract's token (run ids, batch_id, acquire_id): where a request of package wire lacks it, it is minted. The error is a *rendezvous.Error.
 func (c *Client) Call(ctx context.Context, verb string, request, reply any) error {
-	body, err := encode(request)
+	ctx, done := c.living(ctx)
+	defer done()
+	body, err := encode(withTokens(verb, request))
 	if err != nil {
 		return rendezvous.InvalidField("request", "does not encode as JSON").Because(err)
 	}

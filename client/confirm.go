@@ -23,7 +23,7 @@ const (
 // PublishConfirmed publishes events and returns when the plane knows every one, publishing again what events.get does not know: the broker's
 // acknowledgement alone does not survive the broker (I11 speaks of accepted events). What stays unknown after several resendings is put through the
 // request door, whose refusal is the error. An identity that the plane holds with other content counts as known here; the request door tells (conflict).
-// It needs a token that may call events.get, and works until ctx ends.
+// A broker or plane that is away is waited for until ctx ends. It needs a token that may call events.get.
 func (c *Client) PublishConfirmed(ctx context.Context, events ...rendezvous.Event) error {
 	for len(events) > 0 {
 		n := min(len(events), confirmPerPass)
@@ -37,15 +37,20 @@ func (c *Client) PublishConfirmed(ctx context.Context, events ...rendezvous.Even
 
 func (c *Client) confirmPage(ctx context.Context, events []rendezvous.Event) error {
 	unknown := events
-	for resent := 0; len(unknown) > 0; resent++ {
-		if resent > doorAfter {
-			return c.verdicts(ctx, unknown)
-		}
-		if err := forEach(ctx, unknown, func(ctx context.Context, e rendezvous.Event) error { return c.Publish(ctx, e) }); err != nil {
-			return err
-		}
+	for round := 0; len(unknown) > 0; round++ {
 		var err error
-		if unknown, err = c.awaitKnown(ctx, unknown); err != nil {
+		if round > doorAfter {
+			err = c.verdicts(ctx, unknown)
+			if err == nil {
+				return nil
+			}
+		} else {
+			err = forEach(ctx, unknown, func(ctx context.Context, e rendezvous.Event) error { return c.Publish(ctx, e) })
+		}
+		if err == nil {
+			unknown, err = c.awaitKnown(ctx, unknown)
+		}
+		if err != nil && (ctx.Err() != nil || !Retryable(err)) {
 			return err
 		}
 	}
@@ -59,9 +64,12 @@ func (c *Client) awaitKnown(ctx context.Context, events []rendezvous.Event) ([]r
 		if err := clock.Sleep(ctx, c.opts.Clock, pause); err != nil {
 			return events, interrupted(ctx)
 		}
-		var err error
-		if events, err = c.unknownOf(ctx, events); err != nil || len(events) == 0 {
-			return nil, err
+		unknown, err := c.unknownOf(ctx, events)
+		if err != nil {
+			return events, err
+		}
+		if events = unknown; len(events) == 0 {
+			return nil, nil
 		}
 		if !c.opts.Clock.Now().Before(until) {
 			return events, nil

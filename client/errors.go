@@ -49,6 +49,7 @@ var (
 )
 
 var (
+	errClosed    = errors.New("client: the client is closed")
 	errStopping  = errors.New("client: the executor is stopping")
 	errAbandoned = errors.New("client: the handler did not come back after its context ended")
 	errExited    = errors.New("client: the handler ended its goroutine instead of returning")

@@ -62,7 +62,7 @@ const (
 	releaseTimeout     = 5 * time.Second
 	failFirst          = time.Second // a run's second failure in a row is held so long before another driver gets it; doubling
 	failMost           = time.Minute
-	failuresKept       = 10_000
+	runsKept           = 10_000 // runs of which something is remembered beyond their drive
 )
 
 // Executor drives the runs of a queue: it takes their notices, leases, calls the handler, and suspends or concludes. Make it with
@@ -208,7 +208,7 @@ func (e *Executor) notices(ctx context.Context, batch []messaging.ResumeNotice) 
 func (e *Executor) countFailure(run string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.failures) >= failuresKept && e.failures[run] == 0 {
+	if len(e.failures) >= runsKept && e.failures[run] == 0 {
 		clear(e.failures) // the pauses begin anew; nothing else hangs on it
 	}
 	e.failures[run]++

@@ -246,7 +246,14 @@ func TestExecutorsShareAQueue(t *testing.T) {
 func TestNoticesThatSayNothingAreDropped(t *testing.T) {
 	p := newPlane(t, settings{})
 	c := p.dial(false)
-	_, driven := p.execute(c, pay)
+	var driving atomic.Int32
+	_, driven := p.execute(c, func(ctx context.Context, run *client.Run) error {
+		if driving.Add(1) > 1 {
+			t.Error("the run is driven twice at once")
+		}
+		defer driving.Add(-1)
+		return pay(ctx, run)
+	})
 	run := start(t, c, "1")
 	until(t, driven, run.RunID, "suspended")
 	held := ok(c.StartRun(t.Context(), wire.StartRun{Type: "order", Queue: "by-hand"}))(t)

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -80,19 +81,22 @@ func (e *Executor) resume(n messaging.ResumeNotice) (context.Context, trace.Span
 	return e.client.opts.Tracer.Start(ctx, "resume", opts...)
 }
 
-// acquire takes the lease. An acquisition whose answer is lost keeps its id for the run's next notice, which then gets the same epoch (RN-20).
+// acquire takes the lease. An acquisition whose answer is lost leaves its id to the run's next notice, which then gets the same epoch (RN-20); no two
+// notices ever use one id at once, or both would drive.
 func (e *Executor) acquire(ctx context.Context, run string) (wire.Lease, error) {
 	e.mu.Lock()
 	id := minted(e.asked[run])
-	e.asked[run] = id
+	delete(e.asked, run)
 	e.mu.Unlock()
 	ctx, cancel := clock.WithTimeout(ctx, e.client.opts.Clock, e.opts.AckWait/2)
 	defer cancel()
 	got, err := e.client.AcquireLease(ctx, wire.AcquireLease{RunID: run, Owner: e.owner, TTLMS: new(e.opts.Lease.Milliseconds()), AcquireID: id})
-	if err == nil || !Retryable(err) {
+	if errors.Is(err, rendezvous.ErrCommitUnknown) {
 		e.mu.Lock()
-		delete(e.asked, run)
-		e.mu.Unlock()
+		defer e.mu.Unlock()
+		if len(e.asked) < runsKept {
+			e.asked[run] = id
+		}
 	}
 	return got, err
 }

@@ -52,6 +52,8 @@ func (c *Client) Publish(ctx context.Context, e rendezvous.Event, opts ...Publis
 	if err != nil {
 		return err
 	}
+	ctx, done := c.living(ctx)
+	defer done()
 	if e.Trace.Parent != "" {
 		ctx = messaging.WithTrace(ctx, e.Trace)
 	}

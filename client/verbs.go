@@ -12,7 +12,6 @@ import (
 
 // StartRun starts a run. Workflow and run id are minted when empty (RN-13).
 func (c *Client) StartRun(ctx context.Context, r wire.StartRun) (wire.Started, error) {
-	r.WorkflowID, r.RunID = minted(r.WorkflowID), minted(r.RunID)
 	return call[wire.Started](ctx, c, "runs.start", r)
 }
 
@@ -63,7 +62,6 @@ func (c *Client) History(ctx context.Context, workflowID string, fromSeq int64) 
 
 // AcquireLease takes a free run. The acquire id is minted when empty. Errors: lease_held, conflict (paused), sealed.
 func (c *Client) AcquireLease(ctx context.Context, r wire.AcquireLease) (wire.Lease, error) {
-	r.AcquireID = minted(r.AcquireID)
 	return call[wire.Lease](ctx, c, "runs.acquire", r)
 }
 
@@ -89,7 +87,6 @@ func (c *Client) Collect(ctx context.Context, runID string, epoch int64) (wire.C
 
 // Append writes records at the expected seq. The batch id is minted when empty. Errors: conflict, fenced, lease_held, sealed, duplicate.
 func (c *Client) Append(ctx context.Context, r wire.Append) (wire.Appended, error) {
-	r.BatchID = minted(r.BatchID)
 	return call[wire.Appended](ctx, c, "runs.append", r)
 }
 
@@ -100,15 +97,6 @@ func (c *Client) RegisterWait(ctx context.Context, r wire.RegisterWait) (wire.Re
 
 // Conclude ends a run; with outcome continued_as_new it also begins the next, whose id is minted when empty. So is the batch id.
 func (c *Client) Conclude(ctx context.Context, r wire.Conclude) (wire.Concluded, error) {
-	r.BatchID = minted(r.BatchID)
-	if r.Outcome == rendezvous.StatusContinued {
-		next := wire.StartRun{}
-		if r.Next != nil {
-			next = *r.Next
-		}
-		next.RunID = minted(next.RunID)
-		r.Next = &next
-	}
 	return call[wire.Concluded](ctx, c, "runs.conclude", r)
 }
 
@@ -145,6 +133,35 @@ func (c *Client) Info(ctx context.Context) (wire.Info, error) {
 // Check says how the plane is: ok, degraded or failing, with reasons.
 func (c *Client) Check(ctx context.Context) (wire.Check, error) {
 	return call[wire.Check](ctx, c, "system.check", struct{}{})
+}
+
+// withTokens is a request with the tokens that make its repetition safe. They are minted here, before the first try.
+func withTokens(verb string, request any) any {
+	switch r := request.(type) {
+	case wire.StartRun:
+		r.WorkflowID, r.RunID = minted(r.WorkflowID), minted(r.RunID)
+		return r
+	case wire.AcquireLease:
+		if verb == "runs.acquire" {
+			r.AcquireID = minted(r.AcquireID)
+		}
+		return r
+	case wire.Append:
+		r.BatchID = minted(r.BatchID)
+		return r
+	case wire.Conclude:
+		r.BatchID = minted(r.BatchID)
+		if r.Outcome == rendezvous.StatusContinued {
+			next := wire.StartRun{}
+			if r.Next != nil {
+				next = *r.Next
+			}
+			next.RunID = minted(next.RunID)
+			r.Next = &next
+		}
+		return r
+	}
+	return request
 }
 
 func recordsOf(list []wire.Record) ([]rendezvous.Record, error) {
