@@ -128,6 +128,9 @@ func ParseTokens(raw []byte) (*Tokens, error) {
 	if err := decode(raw, &f); err != nil {
 		return nil, err
 	}
+	if len(f.Tokens) == 0 {
+		return nil, rendezvous.InvalidField("tokens", "the file names none; leave the setting out to open the API on loopback")
+	}
 	t := &Tokens{}
 	for i, row := range f.Tokens {
 		digest, err := tokenDigest(row.Token, row.SHA256)

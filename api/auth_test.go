@@ -119,6 +119,8 @@ func TestATokenFileThatIsWrongStopsTheStartAndShowsNoToken(t *testing.T) {
 	entry := func(members string) string { return `{"tokens":[{` + members + `}]}` }
 	const good = `"token":"super-secret-0123456","name":"n","role":"executor","tenants":["acme"]`
 	for name, content := range map[string]string{
+		"nothing":              ``,
+		"no tokens":            `{"tokens":[]}`,
 		"no JSON":              `tokens`,
 		"a list":               `[]`,
 		"unknown field":        entry(good + `,"colour":"red"`),

@@ -53,7 +53,7 @@ type door interface {
 // doors are both ways to the verbs of one node.
 func doors(t *testing.T, n *node.Node) []door {
 	t.Helper()
-	return []door{newHTTPDoor(t, n, ""), natsDoor{nodetest.NATS(t, n)}}
+	return []door{newHTTPDoor(t, n, ""), natsDoor{nodetest.NATS(t, n.NATSURL)}}
 }
 
 type httpDoor struct {

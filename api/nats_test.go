@@ -18,24 +18,9 @@ import (
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
-// broker starts a NATS server of its own; its address is answered, and a change that gives it to a node.
-func broker(t *testing.T, change func(*server.Options)) (*node.Node, func(*node.Config)) {
-	t.Helper()
-	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 2 << 20}
-	change(o)
-	s, err := server.NewServer(o)
-	must(t, err)
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(nodetest.Patience) {
-		t.Fatal("the NATS server does not start")
-	}
-	return &node.Node{NATSURL: s.ClientURL()}, func(c *node.Config) { c.NATS.URL, c.NATS.Replicas, c.EmbeddedDir = s.ClientURL(), 1, "" }
-}
-
 // Every call is answered exactly once, also while another process answers the same verbs.
 func TestEveryNATSCallIsAnsweredOnce(t *testing.T) {
-	at, external := broker(t, func(*server.Options) {})
+	at, external := nodetest.Broker(t)
 	nodetest.Start(t, external)
 	nodetest.Start(t, external, func(c *node.Config) { c.Delivery = nil })
 	nc := nodetest.NATS(t, at)
@@ -61,7 +46,7 @@ func TestEveryNATSCallIsAnsweredOnce(t *testing.T) {
 
 // The verbs are a micro service: discovery lists an endpoint per verb, stats count its calls, and its refusals carry the error headers.
 func TestTheVerbsAreAMicroService(t *testing.T) {
-	d := natsDoor{nodetest.NATS(t, nodetest.Start(t))}
+	d := natsDoor{nodetest.NATS(t, nodetest.Start(t).NATSURL)}
 	for range 3 {
 		ok(t, d, "acme", "system.info", "")
 	}
@@ -94,7 +79,7 @@ func TestTheVerbsAreAMicroService(t *testing.T) {
 
 // On NATS the account's permissions decide (api.md section 4): what the account may not publish never reaches the plane.
 func TestTheAccountsPermissionsDecideOnNATS(t *testing.T) {
-	at, external := broker(t, func(o *server.Options) {
+	at, external := nodetest.Broker(t, func(o *server.Options) {
 		o.Users = []*server.User{
 			{Username: "worker", Password: "worker-secret"},
 			{Username: "shop", Password: "shop-secret", Permissions: &server.Permissions{
@@ -103,7 +88,7 @@ func TestTheAccountsPermissionsDecideOnNATS(t *testing.T) {
 			}},
 		}
 	})
-	nodetest.Start(t, external, func(c *node.Config) { c.NATS.URL = strings.Replace(at.NATSURL, "//", "//worker:worker-secret@", 1) })
+	nodetest.Start(t, external, func(c *node.Config) { c.NATS.URL = strings.Replace(at, "//", "//worker:worker-secret@", 1) })
 	violations := make(chan error, 16)
 	shop := natsDoor{nodetest.NATS(t, at, nats.UserInfo("shop", "shop-secret"), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { violations <- err }))}
 	match(t, `{"results":[{"source":"urn:psp","id":"p-1","outcome":"accepted"}]}`, ok(t, shop, "acme", "events.put", `{"events":[`+payment+`]}`))
@@ -125,7 +110,7 @@ func TestTheAccountsPermissionsDecideOnNATS(t *testing.T) {
 // What is over one NATS message ends earlier where it is a page, and names HTTP where it is not.
 func TestRepliesOverMaxPayloadEndEarlierOrNameHTTP(t *testing.T) {
 	const limit = 256 << 10
-	at, external := broker(t, func(o *server.Options) { o.MaxPayload = limit })
+	at, external := nodetest.Broker(t, func(o *server.Options) { o.MaxPayload = limit })
 	n := nodetest.Start(t, external, func(c *node.Config) { c.Limit = 64 << 10 })
 	web := newHTTPDoor(t, n, "")
 	requests := natsDoor{nodetest.NATS(t, at)}
@@ -166,7 +151,7 @@ func TestRepliesOverMaxPayloadEndEarlierOrNameHTTP(t *testing.T) {
 
 // A list that does not fit is answered with fewer rows and a cursor behind them.
 func TestAListOverMaxPayloadHasFewerRows(t *testing.T) {
-	at, external := broker(t, func(o *server.Options) { o.MaxPayload = 128 << 10 })
+	at, external := nodetest.Broker(t, func(o *server.Options) { o.MaxPayload = 128 << 10 })
 	n := nodetest.Start(t, external, func(c *node.Config) { c.Limit = 32 << 10 })
 	web := newHTTPDoor(t, n, "")
 	requests := natsDoor{nodetest.NATS(t, at)}
@@ -198,7 +183,7 @@ func TestAListOverMaxPayloadHasFewerRows(t *testing.T) {
 
 // Long polls have room of their own: any number of them keeps no other verb waiting.
 func TestLongPollsKeepNoOtherVerbWaiting(t *testing.T) {
-	d := natsDoor{nodetest.NATS(t, nodetest.Start(t))}
+	d := natsDoor{nodetest.NATS(t, nodetest.Start(t).NATSURL)}
 	inbox, err := d.nc.SubscribeSync(nats.NewInbox())
 	must(t, err)
 	const polls = 600

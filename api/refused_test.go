@@ -205,7 +205,7 @@ func everything(t *testing.T, d door, tenant string) string {
 // HI-47: what is no tenant's name is refused at every door; over NATS a name with a dot is a subject that nobody serves.
 func TestTenantsOfOtherShapesAreRefused(t *testing.T) {
 	n := nodetest.Start(t)
-	web, requests := newHTTPDoor(t, n, ""), natsDoor{nodetest.NATS(t, n)}
+	web, requests := newHTTPDoor(t, n, ""), natsDoor{nodetest.NATS(t, n.NATSURL)}
 	for _, tenant := range []string{"a.b", "match", "push", "timer", "tick", "note", "a%20b", "%C3%A4", "a%00", "a%2Fb", "%2E%2E"} {
 		for _, path := range []string{tenant + "/system.info", tenant + "/events"} {
 			checkRefused(t, web.post(t, path, []byte(`{}`), nil), 400, "invalid")

@@ -56,12 +56,12 @@ func Stop(t testing.TB, n *node.Node) {
 	}
 }
 
-// NATS connects to a node's server over its listener.
-func NATS(t testing.TB, n *node.Node, opts ...nats.Option) *nats.Conn {
+// NATS connects to the server at url, such as a node's.
+func NATS(t testing.TB, url string, opts ...nats.Option) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(n.NATSURL, append([]nats.Option{nats.MaxReconnects(-1)}, opts...)...)
+	nc, err := nats.Connect(url, append([]nats.Option{nats.MaxReconnects(-1)}, opts...)...)
 	if err != nil {
-		t.Fatalf("connect to the node's NATS: %v", err)
+		t.Fatalf("connect to NATS: %v", err)
 	}
 	t.Cleanup(nc.Close)
 	return nc
