@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,51 +121,66 @@ func offer(tb testing.TB, s store.Store, events []store.BufferItem, want store.O
 	}
 }
 
-// rate tells items a second; an iteration of the benchmarks below is one item, worked in batches of 500.
-func rate(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "items/s") }
+// inShares lets clients work shares of whole batches at once, as several workers would.
+func inShares(clients, n int, work func(from, n int)) {
+	var all sync.WaitGroup
+	share := (n/benchBatch + clients) / clients * benchBatch
+	for from := 0; from < n; from += share {
+		all.Go(func() { work(from, min(share, n-from)) })
+	}
+	all.Wait()
+}
+
+// measured runs work over b.N items in batches of 500, by one client and by four at once. An iteration is one item.
+func measured(b *testing.B, prepare func(b *testing.B, s store.Store, pg *postgres.Backend), work func(b *testing.B, s store.Store, from, n int)) {
+	for _, clients := range []int{1, 4} {
+		b.Run(fmt.Sprint("clients=", clients), func(b *testing.B) {
+			s, pg, _ := benchStore(b)
+			prepare(b, s, pg)
+			b.ResetTimer()
+			inShares(clients, b.N, func(from, n int) { work(b, s, from, n) })
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "items/s")
+		})
+	}
+}
+
+func startAll(b *testing.B, pg *postgres.Backend) {
+	for from := 0; from < b.N; from += benchBatch {
+		startRuns(b, pg, "acme", from, min(benchBatch, b.N-from))
+	}
+}
 
 // BenchmarkBufferBatch stores events.
 func BenchmarkBufferBatch(b *testing.B) {
-	s, _, _ := benchStore(b)
-	items := benchEvents("acme", 0, b.N)
-	b.ResetTimer()
-	buffer(b, s, items)
-	rate(b)
+	measured(b, func(*testing.B, store.Store, *postgres.Backend) {}, func(b *testing.B, s store.Store, from, n int) {
+		buffer(b, s, benchEvents("acme", from, n))
+	})
 }
 
 // BenchmarkRegisterBatch registers a wait each of runs, nothing being there to answer it.
 func BenchmarkRegisterBatch(b *testing.B) {
-	s, pg, _ := benchStore(b)
-	for from := 0; from < b.N; from += benchBatch {
-		startRuns(b, pg, "acme", from, min(benchBatch, b.N-from))
-	}
-	b.ResetTimer()
-	register(b, s, benchWaits("acme", 0, b.N), store.RegisterWaiting)
-	rate(b)
+	measured(b, func(b *testing.B, _ store.Store, pg *postgres.Backend) { startAll(b, pg) }, func(b *testing.B, s store.Store, from, n int) {
+		register(b, s, benchWaits("acme", from, n), store.RegisterWaiting)
+	})
 }
 
 // BenchmarkOfferBatch matches events with waits that were there before, each of a run of its own: claim, record and retire.
 func BenchmarkOfferBatch(b *testing.B) {
-	s, pg, _ := benchStore(b)
-	for from := 0; from < b.N; from += benchBatch {
-		startRuns(b, pg, "acme", from, min(benchBatch, b.N-from))
-	}
-	register(b, s, benchWaits("acme", 0, b.N), store.RegisterWaiting)
-	events := benchEvents("acme", 0, b.N)
-	buffer(b, s, events)
-	b.ResetTimer()
-	offer(b, s, events, store.OfferDelivered)
-	rate(b)
+	measured(b, func(b *testing.B, s store.Store, pg *postgres.Backend) {
+		startAll(b, pg)
+		register(b, s, benchWaits("acme", 0, b.N), store.RegisterWaiting)
+		buffer(b, s, benchEvents("acme", 0, b.N))
+	}, func(b *testing.B, s store.Store, from, n int) {
+		offer(b, s, benchEvents("acme", from, n), store.OfferDelivered)
+	})
 }
 
 // BenchmarkRegisterAnswered registers waits for which an event was there before: the answer is recorded in the registration.
 func BenchmarkRegisterAnswered(b *testing.B) {
-	s, pg, _ := benchStore(b)
-	for from := 0; from < b.N; from += benchBatch {
-		startRuns(b, pg, "acme", from, min(benchBatch, b.N-from))
-	}
-	buffer(b, s, benchEvents("acme", 0, b.N))
-	b.ResetTimer()
-	register(b, s, benchWaits("acme", 0, b.N), store.RegisterAnswered)
-	rate(b)
+	measured(b, func(b *testing.B, s store.Store, pg *postgres.Backend) {
+		startAll(b, pg)
+		buffer(b, s, benchEvents("acme", 0, b.N))
+	}, func(b *testing.B, s store.Store, from, n int) {
+		register(b, s, benchWaits("acme", from, n), store.RegisterAnswered)
+	})
 }
