@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/store"
 )
@@ -48,20 +47,6 @@ func (c PassConfig) withDefaults() PassConfig {
 	return c
 }
 
-// Page sizes of the passes (sweep.md section 2).
-const (
-	leasesPage = 200
-	parkedPage = 500
-	unmetPage  = 500
-	wokenPage  = 500
-)
-
-// holds of taken rows: how long a lost worker keeps them from the others.
-const (
-	parkedHold = 30 * time.Second
-	unmetHold  = 30 * time.Second
-)
-
 // page is what one page of a pass did.
 type page struct {
 	handed    int
@@ -75,6 +60,7 @@ type pass struct {
 	work  func(ctx context.Context) (page, error)
 	due   time.Time
 	last  atomic.Int64 // unix milliseconds of its last page that did not fail
+	busy  atomic.Bool  // a page of it is under way, or hangs
 }
 
 // Passes runs the four passes that repair the spine: leases, parked, unmet, woken, in this order. Make it with [NewPasses].
@@ -83,7 +69,8 @@ type Passes struct {
 	deps   Deps
 	cfg    PassConfig
 	passes []*pass
-	unmet  string // cursor of the unmet pass
+	leased string // cursor of the pass leases: rows that stay, unreadable ones, hide none behind them
+	unmet  string // cursor of the pass unmet
 	kick   chan struct{}
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -210,6 +197,9 @@ func (p *Passes) tick(ctx context.Context) {
 
 // run works one page and reports whether more is due. Nothing that happens in it reaches the other passes (S4).
 func (p *Passes) run(ctx context.Context, s *pass) (more bool) {
+	if s.busy.Load() {
+		return false // its last page hangs: Ready says so
+	}
 	name := metric.WithAttributes(attribute.String("pass", s.name))
 	got, err := p.contained(ctx, s)
 	p.pages.Add(ctx, 1, name)
@@ -231,128 +221,42 @@ func (p *Passes) run(ctx context.Context, s *pass) (more bool) {
 	return got.saturated
 }
 
-func (p *Passes) contained(ctx context.Context, s *pass) (got page, err error) {
+// contained works a page in a goroutine of its own: one that panics fails alone, and one that does not come back when its budget is over is left to itself.
+func (p *Passes) contained(ctx context.Context, s *pass) (page, error) {
+	type result struct {
+		page
+		err error
+	}
+	done := make(chan result, 1)
+	bounded, cancel := clock.WithTimeout(ctx, p.deps.Clock, p.cfg.Page)
+	defer cancel()
+	s.busy.Store(true)
+	p.done.Go(func() {
+		got, err := p.guarded(bounded, s)
+		s.busy.Store(false)
+		done <- result{got, err}
+	})
+	select {
+	case r := <-done:
+		return r.page, r.err
+	case <-bounded.Done():
+	}
+	grace := p.deps.Clock.NewTimer(p.cfg.Page)
+	defer grace.Stop()
+	select {
+	case r := <-done:
+		return r.page, r.err
+	case <-grace.C():
+		return page{}, fmt.Errorf("it does not come back after its budget of %s; the others go on without it", p.cfg.Page)
+	}
+}
+
+func (p *Passes) guarded(ctx context.Context, s *pass) (got page, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
 			p.deps.Log.ErrorContext(ctx, "pass panicked", "pass", s.name, slog.String("stack", string(debug.Stack())))
 		}
 	}()
-	ctx, cancel := clock.WithTimeout(ctx, p.deps.Clock, p.cfg.Page)
-	defer cancel()
 	return s.work(ctx)
-}
-
-// leases ends leases that ran out (RN-37).
-func (p *Passes) leases(ctx context.Context) (page, error) {
-	rows, next, err := p.store.AbandonedRuns(ctx, leasesPage, "")
-	if err != nil {
-		return page{}, err
-	}
-	items := make([]store.ReclaimItem, 0, len(rows))
-	for _, r := range rows {
-		if r.Corrupt != nil {
-			p.deps.Log.ErrorContext(ctx, "run does not decode", "tenant", r.Tenant, "workflow_id", r.WorkflowID, "error", r.Corrupt)
-			continue
-		}
-		items = append(items, store.ReclaimItem{Tenant: r.Tenant, WorkflowID: r.WorkflowID, Epoch: r.Epoch, ExpiresAt: r.ExpiresAt})
-	}
-	if len(items) == 0 {
-		return page{}, nil
-	}
-	got, err := p.store.ReclaimRun(ctx, items)
-	if err != nil {
-		return page{}, err
-	}
-	var n store.Notices
-	done := 0
-	for i, r := range got {
-		n.Append(r.Notices)
-		if r.Outcome == store.ReclaimReclaimed {
-			done++
-		}
-		if r.Reclaims >= rendezvous.StuckReclaims {
-			p.deps.Log.ErrorContext(ctx, "run is stuck: it loses every driver", "tenant", items[i].Tenant, "workflow_id", items[i].WorkflowID, "reclaims", r.Reclaims)
-		}
-		if r.Err != nil {
-			p.deps.Log.WarnContext(ctx, "reclaim failed", "tenant", items[i].Tenant, "workflow_id", items[i].WorkflowID, "error", r.Err)
-		}
-	}
-	p.deps.Sender.Try(ctx, n)
-	return page{handed: done, saturated: next != "" && done > 0}, nil
-}
-
-// parked tries parked waits whose runs are free (events.md section 7).
-func (p *Passes) parked(ctx context.Context) (page, error) {
-	taken, err := p.store.TakeParked(ctx, parkedPage, parkedHold)
-	if err != nil || len(taken.Rows) == 0 {
-		return page{}, err
-	}
-	refs := make([]store.WaitRef, len(taken.Rows))
-	for i, w := range taken.Rows {
-		refs[i] = store.WaitRef{Tenant: w.Tenant, WaitID: w.WaitID}
-	}
-	got, err := p.store.DeliverParked(ctx, refs, time.Time{})
-	if err != nil {
-		return page{}, err
-	}
-	var back []store.ParkItem
-	for i, o := range got.Items {
-		item := store.ParkItem{Tenant: taken.Rows[i].Tenant, WaitID: taken.Rows[i].WaitID, Take: taken.Rows[i].Take}
-		switch {
-		case o.Outcome == store.OfferParked && !o.Quarantined:
-			item.Cause, item.RetryIn = store.ParkLeased, min(o.Remaining+jitter(500*time.Millisecond), 30*time.Second)
-			back = append(back, item)
-		case o.Outcome == store.OfferFailed:
-			item.Cause, item.RetryIn = store.ParkFailed, failedPause(taken.Rows[i].Attempts)
-			item.Error = string(rendezvous.AsError(o.Err).Code)
-			back = append(back, item)
-		}
-	}
-	if len(back) > 0 {
-		if _, err := p.store.ParkWait(ctx, back, time.Time{}); err != nil {
-			return page{}, err
-		}
-	}
-	p.deps.Sender.Try(ctx, got.Notices)
-	return page{handed: len(refs), saturated: taken.Saturated}, nil
-}
-
-// failedPause is full jitter over 1 s doubling to 5 min.
-func failedPause(attempts int) time.Duration {
-	most := min(time.Second<<min(attempts, 10), 5*time.Minute)
-	return jitter(most) * 2 / 3
-}
-
-// unmetPairs offers live events left apart from a wait they meet: a MATCH notice was lost (EV-41 and sweep.md section 2).
-func (p *Passes) unmetPairs(ctx context.Context) (page, error) {
-	taken, next, err := p.store.TakeUnmet(ctx, p.cfg.Grace, unmetPage, unmetHold, p.unmet)
-	if err != nil {
-		return page{}, err
-	}
-	p.unmet = next
-	if len(taken.Rows) == 0 {
-		return page{saturated: taken.Saturated}, nil
-	}
-	items := make([]store.OfferItem, len(taken.Rows))
-	for i, r := range taken.Rows {
-		id := r.Event.EventID
-		items[i] = store.OfferItem{Tenant: r.Tenant, Event: &id}
-	}
-	got, err := p.store.OfferBatch(ctx, items, time.Time{})
-	if err != nil {
-		return page{}, err
-	}
-	p.deps.Sender.Try(ctx, got.Notices)
-	return page{handed: len(items), saturated: taken.Saturated}, nil
-}
-
-// woken repeats RESUME notices of runs nobody has taken up (runs.md section 6).
-func (p *Passes) woken(ctx context.Context) (page, error) {
-	taken, err := p.store.TakeWoken(ctx, wokenPage)
-	if err != nil || len(taken.Rows) == 0 {
-		return page{}, err
-	}
-	p.deps.Sender.Try(ctx, store.Notices{Resume: taken.Rows})
-	return page{handed: len(taken.Rows), saturated: taken.Saturated}, nil
 }
