@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -32,6 +34,7 @@ type httpTransport struct {
 	base  string
 	token string
 	http  *http.Client
+	own   bool // http is ours, and tells what it does
 }
 
 func newHTTPTransport(o Options) (*httpTransport, error) {
@@ -40,7 +43,7 @@ func newHTTPTransport(o Options) (*httpTransport, error) {
 		return nil, rendezvous.InvalidField("URL", "is not the base of an HTTP door, such as %s", DefaultURL)
 	}
 	t := &httpTransport{base: strings.TrimSuffix(o.URL, "/") + "/v1/", token: o.Token, http: o.HTTP}
-	if t.http == nil {
+	if t.own = t.http == nil; t.own {
 		// Many calls go to one host: the default of two idle connections would dial for nearly each of them.
 		t.http = &http.Client{Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
@@ -64,9 +67,10 @@ func (t *httpTransport) call(ctx context.Context, tenant, verb string, body []by
 		req.Header.Set("Authorization", "Bearer "+t.token)
 	}
 	w3c.Inject(ctx, propagation.HeaderCarrier(req.Header))
-	resp, err := t.http.Do(req)
+	var connected atomic.Bool
+	resp, err := t.http.Do(req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})))
 	if err != nil {
-		return nil, httpFailure(err)
+		return nil, httpFailure(err, t.own && !connected.Load())
 	}
 	defer resp.Body.Close()
 	reply, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
@@ -81,10 +85,10 @@ func (t *httpTransport) call(ctx context.Context, tenant, verb string, body []by
 	return reply, nil
 }
 
-// httpFailure tells a request that was not sent from one whose reply is lost.
-func httpFailure(err error) error {
+// httpFailure tells a request that was not sent from one whose reply is lost. dialing says that there was no connection to send it on.
+func httpFailure(err error, dialing bool) error {
 	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if dialing || errors.As(err, &op) && op.Op == "dial" {
 		return unsent(err)
 	}
 	return lost(err)
