@@ -23,6 +23,7 @@ var runsStarting = []Case{
 	{Name: "RN-15 one start sent twice at once is one run", Run: startTwiceAtOnce},
 	{Name: "RN-16 a refused start leaves nothing behind", Run: refusedStart},
 	{Name: "RN-16 a start that fails at any step is there whole or not at all", Run: brokenStart},
+	{Name: "RN-17 woken runs are handed out longest due first, fairly by tenant, in bounded pages", Run: wokenPages},
 	{Name: "RN-17 a started run is woken, and its notice is repeated for ever at growing intervals", Run: startedIsWoken},
 }
 
@@ -323,4 +324,42 @@ func startedIsWoken(t *testing.T, h *Harness) {
 	eq(t, "woken runs", h.marks(f), 0)
 	h.Advance(time.Hour)
 	h.wantNoNotice(f, "of a run that a driver took and left")
+}
+
+func wokenPages(t *testing.T, h *Harness) {
+	many, few := h.FixOf(t, "acme"), h.FixOf(t, "globex")
+	var want []string
+	for range 8 {
+		want = append(want, many.Start().ID)
+		h.Advance(time.Millisecond)
+	}
+	lone := few.Start().ID
+	h.Advance(10 * time.Second)
+	take := func(limit int) ([]string, bool) {
+		t.Helper()
+		page := must(h.Store.TakeWoken(ctx, limit))(t, "take woken runs")
+		if len(page.Rows) > limit {
+			t.Fatalf("%d rows of at most %d", len(page.Rows), limit)
+		}
+		var ids []string
+		for _, n := range page.Rows {
+			ids = append(ids, n.RunID)
+		}
+		return ids, page.Saturated
+	}
+	first, more := take(4)
+	eq(t, "the first page: three of the one that waits longest, one of the other's", first, append(want[:3:3], lone))
+	eq(t, "saturated", more, true)
+	second, more := take(4)
+	eq(t, "the second page", second, want[3:7])
+	eq(t, "saturated", more, true)
+	third, more := take(4)
+	eq(t, "the third page", third, want[7:])
+	eq(t, "saturated", more, false)
+	rest, _ := take(4)
+	eq(t, "right behind", rest, nil)
+	_, err := h.Store.TakeWoken(ctx, -1)
+	code(t, "a negative limit", err, rendezvous.CodeInvalid)
+	_, err = h.Store.TakeWoken(ctx, rendezvous.MaxList+1)
+	code(t, "a limit over the most", err, rendezvous.CodeTooLarge, "limit", rendezvous.MaxList)
 }

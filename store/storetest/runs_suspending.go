@@ -14,6 +14,7 @@ import (
 // runsSuspending is runs.md section 8, "Driving": what a suspend, a collect and a release give when there is much, and when they fail.
 var runsSuspending = []Case{
 	{Name: "RN-34 parked answers are recorded oldest claim first", Run: oldestClaimFirst},
+	{Name: "RN-34 a pair that cannot be recorded fails alone, and a quarantined wait is left out", Run: brokenPairs},
 	{Name: "RN-34 over a hundred parked answers the next call takes the rest", Run: overHundredParked},
 	{Name: "RN-34 over 16 MiB of parked answers the next call takes the rest", Run: overBytesParked},
 	{Name: "RN-36 a release that fails at any step is done whole or not at all", Run: brokenRelease},
@@ -85,6 +86,46 @@ func (d *Driver) parks(n, size int) map[string]rendezvous.Event {
 		eq(d.F.T, "offer", o.Outcome, store.OfferParked)
 	}
 	return events
+}
+
+func brokenPairs(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	for name, record := range map[string]func(d *Driver) int{
+		"collect": func(d *Driver) int { return len(d.Collect().Records) },
+		"suspend": func(d *Driver) int {
+			got := d.Suspend()
+			eq(t, "outcome", got.Outcome, store.SuspendContinue)
+			eq(t, "outcome with nothing but what cannot be recorded", d.Suspend().Outcome, store.SuspendSuspended)
+			return len(got.Records)
+		},
+		"release": func(d *Driver) int { return len(d.Release().Records) },
+		"reclaim": func(*Driver) int {
+			h.Advance(leaseEnd)
+			records := 0
+			for _, got := range h.SweepLeases(t) { // those of the drivers before, too
+				records += got.Records
+			}
+			return records
+		},
+	} {
+		r := f.Start()
+		d := r.Drive()
+		good, bad, quarantined := d.Parked("good"), d.Parked("bad"), d.Parked("quarantined")
+		for range rendezvous.QuarantineAfter {
+			item := store.ParkItem{Tenant: f.Name(), WaitID: r.WaitID("quarantined"), Cause: store.ParkFailed, Error: "refused"}
+			must(h.Store.ParkWait(ctx, []store.ParkItem{item}, now))(t, "park a failure")
+		}
+		done(t, "damage an event", h.Damage.Event(f.Name(), bad.EventID))
+		eq(t, "mail, without the quarantined", d.Append(r.Noted("n")).Mail.Mail, 2)
+		eq(t, "records of "+name, record(d), 1)
+		r.WantAnswered("good", good)
+		row := r.Row("bad")
+		if row == nil || row.State != rendezvous.WaitParked || row.Attempts < 1 || row.LastError == "" {
+			t.Fatalf("after a %s the pair that cannot be recorded is %+v, want it parked with a failed attempt", name, row)
+		}
+		eq(t, "the quarantined wait after a "+name, r.Row("quarantined").State, rendezvous.WaitQuarantined)
+		f.WantState(quarantined.EventID, rendezvous.EventClaimed)
+	}
 }
 
 func overHundredParked(t *testing.T, h *Harness) {

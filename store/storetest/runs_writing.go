@@ -14,6 +14,7 @@ import (
 var runsWriting = []Case{
 	{Name: "RN-1 a history begins at expected seq 0 with run.started and is numbered from 1 without gaps", Run: numberedFromOne},
 	{Name: "RN-2 an expected seq below or above the head is a conflict with both numbers", Run: wrongHead},
+	{Name: "RN-2 RN-6 RN-24 of several checks that fail the first decides", Run: firstCheckDecides},
 	{Name: "RN-3 of appends with one expected seq exactly one lands", Run: appendsAtOnce},
 	{Name: "RN-4 a batch with one bad record writes nothing anywhere", Run: oneBadRecord},
 	{Name: "RN-4 a batch with records of two runs writes nothing to either", Run: recordsOfTwoRuns},
@@ -111,6 +112,38 @@ func wrongHead(t *testing.T, h *Harness) {
 			}
 		}
 	}
+}
+
+// firstCheckDecides fails several checks at once, each time one less: shape, batch id, run, seal, lease, head, order (runs.md section 2).
+func firstCheckDecides(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	r := f.Start()
+	known := store.Append{RunID: r.ID, ExpectedSeq: 1, BatchID: ID("batch"), Records: recs(r.Noted("n"))}
+	must(f.Append(ctx, known, now))(t, "append")
+	misshapen, outOfOrder := r.record("note.shouted", "", nil), r.Done("never")
+	with := func(epoch, expected int64, records ...rendezvous.Record) func() error {
+		return func() error {
+			_, err := f.Append(ctx, store.Append{RunID: r.ID, Epoch: epoch, ExpectedSeq: expected, BatchID: known.BatchID, Records: records}, now)
+			return err
+		}
+	}
+	other := func(epoch, expected int64, records ...rendezvous.Record) func() error {
+		return func() error {
+			_, err := f.Append(ctx, store.Append{RunID: r.ID, Epoch: epoch, ExpectedSeq: expected, BatchID: ID("batch"), Records: records}, now)
+			return err
+		}
+	}
+	d := r.Drive()
+	r.unmoved("shape before batch id, lease, head and order", rendezvous.CodeInvalid, with(0, 9, outOfOrder, misshapen))
+	r.unmoved("batch id before lease, head and order", rendezvous.CodeConflict, with(0, 9, outOfOrder), "what", "batch_id")
+	r.unmoved("lease before head and order, without an epoch", rendezvous.CodeLeaseHeld, other(0, 9, outOfOrder))
+	r.unmoved("lease before head and order, under another epoch", rendezvous.CodeFenced, other(d.Epoch+1, 9, outOfOrder))
+	r.unmoved("head before order", rendezvous.CodeConflict, other(d.Epoch, 9, outOfOrder), "expected", 9, "head", 2)
+	r.unmoved("order", rendezvous.CodeConflict, other(d.Epoch, 2, outOfOrder), "what", "effect")
+	d.Conclude(rendezvous.StatusCompleted)
+	r.unmoved("batch id before the seal", rendezvous.CodeConflict, with(d.Epoch+1, 9, outOfOrder), "what", "batch_id")
+	r.unmoved("the seal before lease, head and order", rendezvous.CodeSealed, other(d.Epoch+1, 9, outOfOrder))
+	eq(t, "the batch that is known, after all", must(f.Append(ctx, known, now))(t, "append again").Again, true)
 }
 
 func appendsAtOnce(t *testing.T, h *Harness) {
