@@ -30,6 +30,7 @@ type options struct {
 	verbose bool
 	profile string
 	only    string
+	server  int // process id of the PostgreSQL of its own
 }
 
 func main() {
@@ -65,7 +66,7 @@ func run(ctx context.Context, o options) error {
 		if err := cluster.CreateDatabase(ctx, "bench"); err != nil {
 			return err
 		}
-		o.store = cluster.URL("bench")
+		o.store, o.server = cluster.URL("bench"), cluster.PID()
 	}
 	dir, err := os.MkdirTemp("", "rendezvous-bench-")
 	if err != nil {

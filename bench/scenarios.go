@@ -45,6 +45,7 @@ func waitsFirst(ctx context.Context, b *bench) error {
 		return err
 	}
 	report("waits registered, in batches of 500", n, time.Since(start))
+	before := b.cpu()
 	start = time.Now()
 	if err := b.putAll(ctx, "wf", 16, n); err != nil {
 		return err
@@ -54,6 +55,7 @@ func waitsFirst(ctx context.Context, b *bench) error {
 		return err
 	}
 	report("whole pipeline, first put to last answer", n, time.Since(start))
+	b.per(n, before)
 	return nil
 }
 
@@ -68,6 +70,7 @@ func eventsFirst(ctx context.Context, b *bench) error {
 	if err := b.putAll(ctx, "ef", 16, n); err != nil {
 		return err
 	}
+	before := b.cpu()
 	start := time.Now()
 	if err := each(ctx, b.o.callers, n, func(ctx context.Context, i int) error {
 		body := fmt.Appendf(nil, `{"run_id":"ef-run-%d","effect":"pay","type":"payment.received","keys":[{"namespace":"order","value":"ef-%d"}]}`, i, i)
@@ -86,6 +89,7 @@ func eventsFirst(ctx context.Context, b *bench) error {
 		return err
 	}
 	report(fmt.Sprintf("waits registered and answered from %d callers", b.o.callers), n, time.Since(start))
+	b.per(n, before)
 	return nil
 }
 

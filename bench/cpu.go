@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// usage is processor time spent so far: by this process (plane and load together) and by the PostgreSQL server of its own.
+type usage struct{ process, server time.Duration }
+
+// cpu reads the usage; the server's is 0 where the machine does not say, or the server is not ours. A connection's process that ended is counted by its parent.
+func (b *bench) cpu() usage {
+	var own syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &own)
+	u := usage{process: time.Duration(own.Utime.Nano() + own.Stime.Nano())}
+	if b.o.server == 0 {
+		return u
+	}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		fields := stat(pid)
+		if len(fields) < 15 {
+			continue
+		}
+		if parent, _ := strconv.Atoi(fields[1]); pid != b.o.server && parent != b.o.server {
+			continue
+		}
+		for i := 11; i <= 14; i++ { // utime, stime, and those of ended children
+			if i < 13 || pid == b.o.server {
+				u.server += ticks(fields[i])
+			}
+		}
+	}
+	return u
+}
+
+// stat is the fields of /proc/pid/stat behind the command's name.
+func stat(pid int) []string {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	_, rest, _ := strings.Cut(string(raw), ") ")
+	return strings.Fields(rest)
+}
+
+// ticks is clock ticks of 10 ms as a duration.
+func ticks(s string) time.Duration {
+	n, _ := strconv.Atoi(s)
+	return time.Duration(n) * 10 * time.Millisecond
+}
+
+// per reports the processor time of n items since before.
+func (b *bench) per(n int, before usage) {
+	now := b.cpu()
+	fmt.Printf("  processor time an event: plane and load %s, PostgreSQL %s\n", ((now.process - before.process) / time.Duration(n)).Round(100*time.Nanosecond),
+		((now.server - before.server) / time.Duration(n)).Round(100*time.Nanosecond))
+}
