@@ -12,56 +12,75 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/backend/backendtest"
 	"github.com/rendezvous-events/rendezvous/store/fault"
+	"github.com/rendezvous-events/rendezvous/store/postgres"
 	"github.com/rendezvous-events/rendezvous/store/storetest"
 	"github.com/rendezvous-events/rendezvous/store/traced"
 )
 
-// stores lends empty stores, their clocks standing still, to one case after the other: making a database costs more than most cases do.
+// stores lends empty stores, their clocks standing still, to one case after the other: making a database, connecting and preparing statements cost more
+// than most cases do.
 type stores struct {
-	tb   testing.TB // the databases live as long
+	tb   testing.TB // the stores live as long
 	mu   sync.Mutex
-	free []string
+	free []*lent
 }
 
-// lend answers the URL of an empty store and who is to be told when it is damaged; it comes back when the case is over.
-func (s *stores) lend(t *testing.T) (url string, damaged *atomic.Bool) {
+// lent is a store on loan: a case that closes it gives it back.
+type lent struct {
+	*postgres.Backend
+	url   string
+	spent atomic.Bool // fit for no other case
+}
+
+// Close implements [backend.Backend].
+func (*lent) Close() error { return nil }
+
+func (s *stores) lend(t *testing.T) *lent {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var l *lent
 	if n := len(s.free); n > 0 {
-		url, s.free = s.free[n-1], s.free[:n-1]
+		l, s.free = s.free[n-1], s.free[:n-1]
 	} else {
-		url = stopped.Database(s.tb)
+		url := stopped.Database(s.tb)
+		l = &lent{Backend: open(t, url), url: url}
+		s.tb.Cleanup(func() { _ = l.Backend.Close() })
 	}
-	damaged = &atomic.Bool{}
 	t.Cleanup(func() {
-		if damaged.Load() || t.Failed() {
+		if l.spent.Load() || t.Failed() {
 			return
 		}
-		execute(t, url, "DELETE FROM woken; DELETE FROM wait_keys; DELETE FROM waits; DELETE FROM event_keys; DELETE FROM events;"+
-			"DELETE FROM batches; DELETE FROM history; DELETE FROM runs; DELETE FROM workflows; DELETE FROM meta")
+		execute(t, l.url, "DELETE FROM woken; DELETE FROM wait_keys; DELETE FROM waits; DELETE FROM event_keys; DELETE FROM events;"+
+			"DELETE FROM batches; DELETE FROM history; DELETE FROM runs; DELETE FROM workflows")
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.free = append(s.free, url)
+		s.free = append(s.free, l)
 	})
-	return url, damaged
+	return l
 }
 
 // TestBackend asks postgres what store/engine relies on.
 func TestBackend(t *testing.T) {
 	s := &stores{tb: t}
 	backendtest.Run(t, func(t *testing.T) (backend.Backend, func(time.Duration)) {
-		url, _ := s.lend(t)
-		return open(t, url), advancer(t, url)
+		l := s.lend(t)
+		return l, advancer(t, l.url)
 	})
 }
 
 func (s *stores) harness(t *testing.T, o storetest.Options) *storetest.Harness {
 	t.Helper()
-	url, damaged := s.lend(t)
-	o.Advance, o.Damage = advancer(t, url), damage{url, damaged}
-	o.Reopen = func(t *testing.T) backend.Backend { return open(t, url) }
-	return storetest.Assemble(t, open(t, url), o)
+	l := s.lend(t)
+	o.Advance, o.Damage = advancer(t, l.url), damage{l.url, &l.spent}
+	o.Reopen = func(t *testing.T) backend.Backend {
+		l.spent.Store(true)
+		if err := l.Backend.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, l.url)
+	}
+	return storetest.Assemble(t, l, o)
 }
 
 // TestBattery proves the contract on postgres.

@@ -87,7 +87,8 @@ func buffer(tb testing.TB, s store.Store, items []store.BufferItem) {
 		n := min(benchBatch, len(items))
 		done, err := s.BufferBatch(context.Background(), items[:n], time.Time{})
 		if err != nil || done[0].Outcome != store.BufferNew {
-			tb.Fatal(err, done)
+			tb.Error(err, done)
+			return
 		}
 		items = items[n:]
 	}
@@ -99,7 +100,8 @@ func register(tb testing.TB, s store.Store, items []store.RegisterItem, want sto
 		n := min(benchBatch, len(items))
 		done, err := s.RegisterBatch(context.Background(), items[:n], time.Time{})
 		if err != nil || done[0].Err != nil || done[0].Outcome != want {
-			tb.Fatal(err, done[0])
+			tb.Error(err, done[0])
+			return
 		}
 		items = items[n:]
 	}
@@ -115,7 +117,8 @@ func offer(tb testing.TB, s store.Store, events []store.BufferItem, want store.O
 		}
 		done, err := s.OfferBatch(context.Background(), items, time.Time{})
 		if err != nil || done.Items[0].Outcome != want {
-			tb.Fatal(err, done.Items)
+			tb.Error(err, done.Items)
+			return
 		}
 		events = events[n:]
 	}

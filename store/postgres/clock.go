@@ -15,8 +15,9 @@ const (
 	stopped_at timestamptz, -- where the clock stands; NULL while it runs
 	shift interval NOT NULL DEFAULT '0'
 )`
-	shiftedNow = `CREATE OR REPLACE FUNCTION rdv_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS
-$$ SELECT coalesce(max(stopped_at), clock_timestamp()) + coalesce(max(shift), '0') FROM rdv_clock $$`
+	// PL/pgSQL keeps the plan of its query in the session; a function in SQL that cannot be inlined is planned at every call.
+	shiftedNow = `CREATE OR REPLACE FUNCTION rdv_now() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS
+$$ BEGIN RETURN (SELECT coalesce(max(stopped_at), clock_timestamp()) + coalesce(max(shift), '0') FROM rdv_clock); END $$`
 	shiftRow  = `INSERT INTO rdv_clock DEFAULT VALUES ON CONFLICT DO NOTHING`
 	shiftBy   = `UPDATE rdv_clock SET shift = shift + $1 * interval '1 microsecond'`
 	stopClock = `UPDATE rdv_clock SET stopped_at = clock_timestamp() WHERE stopped_at IS NULL`

@@ -29,7 +29,7 @@ func open(tb testing.TB, url string, changes ...func(*postgres.Config)) *postgre
 	for _, change := range changes {
 		change(&c)
 	}
-	b, err := postgres.Open(tb.Context(), c)
+	b, err := postgres.Open(context.WithoutCancel(tb.Context()), c)
 	if err != nil {
 		tb.Fatalf("open the store: %v", err)
 	}
