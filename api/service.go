@@ -32,10 +32,10 @@ type Sender interface {
 	Try(ctx context.Context, n store.Notices)
 }
 
-// Door takes events in.
+// Door takes events in. Each function it answers waits for the commit of one event; it is called once.
 type Door interface {
-	Put(ctx context.Context, tenant string, e rendezvous.Event) (store.Buffered, error)
-	Deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (store.Delivery, error)
+	Hand(ctx context.Context, tenant string, e rendezvous.Event) func() (store.Buffered, error)
+	HandTo(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) func() (store.Delivery, error)
 }
 
 // Config is what a service is given. All but Checks is required.

@@ -1,8 +1,8 @@
 package api
 
 import (
+	"cmp"
 	"context"
-	"sync"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -60,28 +60,29 @@ func putEvents(ctx context.Context, c call, req wire.PutEvents) (wire.PutResults
 	return c.put(ctx, messages)
 }
 
-// put takes decoded events in, all at once, one result each in order. Only trouble of the plane refuses the whole: then what was stored of it is a
-// duplicate when it is sent again.
+// put takes decoded events in, all handed in before the first is waited for, one result each in order. Only trouble of the plane refuses the whole: then what
+// was stored of it is a duplicate when it is sent again.
 func (c call) put(ctx context.Context, messages []cloudevents.Message) (wire.PutResults, error) {
-	results := make([]wire.PutResult, len(messages))
-	errs := make([]error, len(messages))
-	var wg sync.WaitGroup
+	fates := make([]func() (outcome string, state rendezvous.EventState, err error), len(messages))
 	for i, m := range messages {
-		wg.Go(func() { results[i], errs[i] = c.putOne(ctx, m) })
+		fates[i] = c.hand(ctx, m)
 	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return wire.PutResults{}, err
-		}
+	results := make([]wire.PutResult, len(messages))
+	var trouble error
+	for i, fate := range fates {
+		outcome, state, err := fate()
+		r, err := resultOf(messages[i], outcome, state, err)
+		results[i], trouble = r, cmp.Or(trouble, err)
+	}
+	if trouble != nil {
+		return wire.PutResults{}, trouble
 	}
 	return wire.PutResults{Results: results}, nil
 }
 
-// putOne takes one event in. Its own faults are its result; the error is trouble of the plane.
-func (c call) putOne(ctx context.Context, m cloudevents.Message) (wire.PutResult, error) {
+// resultOf is one event's result. Its own faults are in it; the error is trouble of the plane.
+func resultOf(m cloudevents.Message, outcome string, state rendezvous.EventState, err error) (wire.PutResult, error) {
 	r := wire.PutResult{Source: m.Event.Source, ID: m.Event.ID}
-	outcome, state, err := c.take(ctx, m)
 	switch rendezvous.CodeOf(err) {
 	case "":
 		if err != nil {
@@ -98,28 +99,35 @@ func (c call) putOne(ctx context.Context, m cloudevents.Message) (wire.PutResult
 	return r, nil
 }
 
-func (c call) take(ctx context.Context, m cloudevents.Message) (outcome string, state rendezvous.EventState, err error) {
+// hand hands one event in and answers what waits for its fate.
+func (c call) hand(ctx context.Context, m cloudevents.Message) func() (outcome string, state rendezvous.EventState, err error) {
 	if err := c.admit(m); err != nil {
-		return "", "", err
+		return func() (string, rendezvous.EventState, error) { return "", "", err }
 	}
 	if m.Run != "" {
-		d, err := c.deliver(ctx, m.Run, m.Event)
-		switch {
-		case err != nil:
-			return "", "", err
-		case d.Outcome == string(store.DeliveryDuplicate):
-			return wire.Duplicate, d.State, nil
-		case d.Outcome == string(store.DeliveryNotWaiting):
-			return "", "", rendezvous.Errorf(rendezvous.CodeNotFound, "run %q waits for nothing this event answers (%s); nothing was stored", m.Run, d.Why).With("why", d.Why)
-		}
-		return wire.Accepted, "", nil
+		wait := c.cfg.Door.HandTo(ctx, c.tenant.Name(), m.Run, m.Event, false)
+		return func() (string, rendezvous.EventState, error) { return targeted(m.Run, wait) }
 	}
-	b, err := c.cfg.Door.Put(ctx, c.tenant.Name(), m.Event)
+	wait := c.cfg.Door.Hand(ctx, c.tenant.Name(), m.Event)
+	return func() (string, rendezvous.EventState, error) {
+		b, err := wait()
+		if err == nil && b.Outcome == store.BufferDuplicate {
+			return wire.Duplicate, b.State, nil
+		}
+		return wire.Accepted, "", err
+	}
+}
+
+// targeted is the fate of an event that names its run.
+func targeted(run string, wait func() (store.Delivery, error)) (outcome string, state rendezvous.EventState, err error) {
+	d, err := wait()
 	switch {
 	case err != nil:
 		return "", "", err
-	case b.Outcome == store.BufferDuplicate:
-		return wire.Duplicate, b.State, nil
+	case d.Outcome == store.DeliveryDuplicate:
+		return wire.Duplicate, d.State, nil
+	case d.Outcome == store.DeliveryNotWaiting:
+		return "", "", rendezvous.Errorf(rendezvous.CodeNotFound, "run %q waits for nothing this event answers (%s); nothing was stored", run, d.Why).With("why", d.Why)
 	}
 	return wire.Accepted, "", nil
 }
@@ -150,7 +158,7 @@ func deliverEvent(ctx context.Context, c call, req wire.DeliverEvent) (wire.Deli
 }
 
 func (c call) deliver(ctx context.Context, run string, e rendezvous.Event) (wire.Delivered, error) {
-	d, err := c.cfg.Door.Deliver(ctx, c.tenant.Name(), run, e, false)
+	d, err := c.cfg.Door.HandTo(ctx, c.tenant.Name(), run, e, false)()
 	if err != nil {
 		return wire.Delivered{}, err
 	}

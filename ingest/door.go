@@ -86,10 +86,11 @@ func (d *Door) WithTracer(t trace.Tracer) *Door {
 	return d
 }
 
-// Put stores an event of one tenant; see [store.Events.Buffer]. It returns after the commit; the notice follows by itself.
-func (d *Door) Put(ctx context.Context, tenant string, e rendezvous.Event) (store.Buffered, error) {
-	b, err := d.hand(ctx, tenant, e, byRequest)()
-	return b.Buffered, err
+// Hand hands in an event of one tenant and answers a function that waits for its commit; see [store.Events.Buffer]. The notice follows by itself. Events
+// handed in one after the other are numbered in that order, as far as one commit takes them. Call the function once.
+func (d *Door) Hand(ctx context.Context, tenant string, e rendezvous.Event) func() (store.Buffered, error) {
+	wait := d.hand(ctx, tenant, e, byRequest)
+	return func() (store.Buffered, error) { b, err := wait(); return b.Buffered, err }
 }
 
 // hand hands an event in and answers a function that waits for its fate.
@@ -106,10 +107,10 @@ func (d *Door) hand(ctx context.Context, tenant string, e rendezvous.Event, w wa
 	}
 }
 
-// Deliver gives an event to one run; see [store.Events.DeliverTo]. After Matched the answer is recorded at once if the run is free.
-func (d *Door) Deliver(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) (store.Delivery, error) {
-	v, err := d.handTo(ctx, tenant, run, e, keep, byRequest)()
-	return v.Delivery, err
+// HandTo is Hand for an event that goes to one run; see [store.Events.DeliverTo]. After Matched the answer is recorded at once if the run is free.
+func (d *Door) HandTo(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) func() (store.Delivery, error) {
+	wait := d.handTo(ctx, tenant, run, e, keep, byRequest)
+	return func() (store.Delivery, error) { v, err := wait(); return v.Delivery, err }
 }
 
 // handTo is hand for an event that names its run.

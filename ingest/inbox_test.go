@@ -249,7 +249,7 @@ func TestAStoppedDoorHasSentWhatItTook(t *testing.T) {
 	in.door.Stop(t.Context())
 	in.door.Stop(t.Context())
 	in.expect("retry", structured(2, "y"))
-	if _, err := in.door.Put(t.Context(), "acme", rendezvous.Event{}); !errors.Is(err, rendezvous.ErrUnavailable) {
+	if _, err := in.door.Hand(t.Context(), "acme", rendezvous.Event{})(); !errors.Is(err, rendezvous.ErrUnavailable) {
 		t.Errorf("put after the stop: %v", err)
 	}
 	if in.state("urn:a", "y") != "" {
