@@ -48,7 +48,7 @@ func (s *soak) print(f figures) {
 	line("retries from memory", "%s", list(c.by("rendezvous_delivery_retries_total", "outcome")))
 	line("repaired by passes", "%s", list(c.by("rendezvous_sweep_rows_total", "pass")))
 	line("in trouble", "%d waits quarantined, %d events with failed offers, %d reclaims in a row at most", f.quarantined, f.failed, f.reclaims)
-	line("time to settle", "%s until every driven run completed, then %s", s.settled[0].Round(10*time.Millisecond), s.settled[1].Round(10*time.Millisecond))
+	line("time to settle", "%s until every driven run completed (%d notices hurried), then %s", s.settled[0].Round(10*time.Millisecond), s.hurried, s.settled[1].Round(10*time.Millisecond))
 }
 
 // list is counts by name, in the order of names.

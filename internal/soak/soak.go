@@ -18,6 +18,7 @@ const (
 	probeLimit  = 30 * time.Second // for a fresh event to get through the stream door, and for every stream and durable to be there
 	sayEvery    = 10 * time.Second
 
+	hurryAfter   = 30 * time.Second
 	silenceLimit = time.Minute // a door that is silent for so long while the load goes on did not come back by itself
 )
 
@@ -32,6 +33,7 @@ type soak struct {
 	executors []*client.Executor
 	drivers   []*drivers
 	settled   [2]time.Duration // runs completed; claims and leases gone
+	hurried   int              // notices made due, see complete
 	killing   time.Duration
 }
 
@@ -193,13 +195,30 @@ func (s *soak) rest(ctx context.Context, v *verifier) (err error) {
 	if err := v.load(ctx, s.ledger); err != nil {
 		return errors.Join(err, s.dismiss())
 	}
-	s.settled[0], err = v.settle(ctx, s.settle, settling[0])
+	err = s.complete(ctx, v)
 	s.keep("stopping the drivers", s.dismiss())
 	if err != nil {
 		return err
 	}
 	s.settled[1], err = v.settle(ctx, s.settle, settling[1:]...)
 	return err
+}
+
+// complete waits until every driven run has completed. What the notices' growing intervals put off is hurried once the first intervals are over.
+func (s *soak) complete(ctx context.Context, v *verifier) error {
+	for start := time.Now(); ; {
+		took, err := v.settle(ctx, min(hurryAfter, s.settle), settling[0])
+		if err != nil {
+			return err
+		}
+		if s.settled[0] = time.Since(start); took < hurryAfter || s.settled[0] > s.settle || ctx.Err() != nil {
+			return nil
+		}
+		n, err := v.hurry(ctx)
+		if s.hurried += n; err != nil {
+			return err
+		}
+	}
 }
 
 // judge holds the store against the ledger and prints the summary.
