@@ -119,6 +119,7 @@ func newPlane(t *testing.T, s settings) *plane {
 		passes.Stop()
 		service.Stop(ctx)
 		door.Stop(ctx)
+		sender.Stop(ctx)
 		must(t, p.conn.Drain(ctx))
 		must(t, p.broker.Shutdown(ctx))
 		must(t, st.Close())

@@ -4,14 +4,17 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/group"
 	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/store"
 )
@@ -26,11 +29,19 @@ type Sender struct {
 	publisher Publisher
 	log       *slog.Logger
 	tracer    trace.Tracer
+	group     *group.Group[[]messaging.Notice, error]
 	sent      metric.Int64Counter
 	failed    metric.Int64Counter
 }
 
-// New makes a sender. tracer and meter may be no-ops.
+// Bounds of one publish. Two are under way at once: while the broker syncs the one, the next gathers.
+const (
+	maxSends   = 256
+	maxNotices = 1000
+	publishes  = 2
+)
+
+// New makes a sender; Stop ends it. Concurrent senders share publishes, as a broker that syncs has a price per publish. tracer and meter may be no-ops.
 func New(p Publisher, log *slog.Logger, tracer trace.Tracer, meter metric.Meter) (*Sender, error) {
 	sent, err := meter.Int64Counter("rendezvous.notices.sent", metric.WithDescription("Notices acknowledged by JetStream."), metric.WithUnit("{notice}"))
 	if err != nil {
@@ -41,7 +52,44 @@ func New(p Publisher, log *slog.Logger, tracer trace.Tracer, meter metric.Meter)
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{publisher: p, log: log, tracer: tracer, sent: sent, failed: failed}, nil
+	s := &Sender{publisher: p, log: log, tracer: tracer, sent: sent, failed: failed}
+	s.group = group.New(group.Config{Items: maxSends, Bytes: maxNotices, Commits: publishes}, func(n []messaging.Notice) int { return len(n) }, s.publish)
+	return s, nil
+}
+
+// Stop publishes what waits and refuses what comes later. Idempotent.
+func (s *Sender) Stop(ctx context.Context) { s.group.Stop(ctx) }
+
+// publish sends several callers' notices at once and answers each caller whether all of its own are stored.
+func (s *Sender) publish(ctx context.Context, sends [][]messaging.Notice) ([]error, error) {
+	var all []messaging.Notice
+	for _, n := range sends {
+		all = append(all, n...)
+	}
+	errs := make([]error, len(sends))
+	err := s.publisher.Publish(ctx, all)
+	var some *messaging.PublishError
+	switch {
+	case err == nil:
+	case errors.As(err, &some):
+		blame(errs, sends, some)
+	default:
+		return nil, err
+	}
+	return errs, nil
+}
+
+// blame gives the error to the senders of the notices that failed.
+func blame(errs []error, sends [][]messaging.Notice, err *messaging.PublishError) {
+	owner, end := 0, 0
+	failed := slices.Sorted(slices.Values(err.Failed))
+	for i, n := range sends {
+		end += len(n)
+		for owner < len(failed) && failed[owner] < end {
+			errs[i] = err
+			owner++
+		}
+	}
 }
 
 // Send publishes all of n and answers when JetStream has acknowledged each. The error says that some may be lost; callers whose own message is still
@@ -51,7 +99,10 @@ func (s *Sender) Send(ctx context.Context, n store.Notices) error {
 		return nil
 	}
 	notices, spans := s.messages(ctx, n)
-	err := s.publisher.Publish(ctx, notices)
+	own, err := s.group.Do(ctx, notices)
+	if err == nil {
+		err = own
+	}
 	for _, span := range spans {
 		span.End()
 	}

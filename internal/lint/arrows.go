@@ -40,7 +40,7 @@ var layers = []layer{
 	{folder: "store/sqlite", deep: true, may: stored},
 	{folder: "store", deep: true, may: stored},
 	{folder: "messaging", deep: true, may: append([]string{"cloudevents", "telemetry"}, domain...)},
-	{folder: "notify", deep: true, may: append([]string{"store", "messaging", "telemetry"}, domain...)},
+	{folder: "notify", deep: true, may: append([]string{"group", "store", "messaging", "telemetry"}, domain...)},
 	{folder: "ingest", deep: true, may: worker},
 	{folder: "delivery", deep: true, may: worker},
 	{folder: "push", deep: true, may: worker},

@@ -191,6 +191,7 @@ func (n *Node) startMessaging(ctx context.Context) error {
 	if n.sender, err = notify.New(conn, n.log, n.telemetry.Tracer, n.telemetry.Meter); err != nil {
 		return err
 	}
+	n.began("notices", func(ctx context.Context) error { n.sender.Stop(ctx); return nil })
 	provision, cancel := clock.WithTimeout(ctx, clock.System, 10*time.Second)
 	defer cancel()
 	if err := conn.Provision(provision); err != nil {
