@@ -232,6 +232,12 @@ func subscribingAnswered(t *testing.T, h *Harness) {
 	f.WantLive(next)
 	r.WantKinds(rendezvous.WaitRegistered, rendezvous.WaitAnswered)
 
+	free := f.Start() // it does not claim
+	free.Subscribes("w", "paid", K("order", "1"))
+	free.WantOpen("w")
+	f.WantLive(next)
+	free.WantClaim("w", next, false)
+
 	gone := r.Waits("gone", "paid", K("order", "2"))
 	withdrawn := must(f.Unsubscribe(ctx, gone.WaitID, 0, "", now))(t, "withdraw")
 	out = must(f.Subscribe(ctx, store.Registration{Wait: gone}, now))(t, "subscribe the withdrawn effect")
@@ -245,13 +251,15 @@ func lostRow(t *testing.T, h *Harness) {
 		for _, by := range registrars {
 			r := f.Start()
 			w := r.Waits("w", "paid", K("order", r.ID), K("customer", r.ID))
-			seq := r.Head()
+			seq, before := r.Head(), r.WantOpen("w")
 			done(t, "damage", h.Damage.LoseWait(f.Name(), w.WaitID))
+			h.Advance(time.Minute)
 			eq(t, "rows after the loss", r.Rows(), nil)
 			_, seqAgain, err := by.do(r, w, now)
 			done(t, by.name+" after the loss", err)
 			eq(t, "seq after the loss", seqAgain, seq)
 			row := r.WantOpen("w")
+			eq(t, "registered_at of the new row", row.RegisteredAt, before.RegisteredAt)
 			eq(t, "keys of the new row", rendezvous.SortedKeys(row.Keys), rendezvous.SortedKeys(w.Keys))
 			r.WantKinds(rendezvous.WaitRegistered)
 			e := EventOf("paid", K("customer", r.ID))
