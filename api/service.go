@@ -32,9 +32,9 @@ type Sender interface {
 	Try(ctx context.Context, n store.Notices)
 }
 
-// Door takes events in. Each function it answers waits for the commit of one event; it is called once.
+// Door takes events in. The functions it answers wait for the commit; each is called once.
 type Door interface {
-	Hand(ctx context.Context, tenant string, e rendezvous.Event) func() (store.Buffered, error)
+	HandAll(ctx context.Context, tenant string, events []rendezvous.Event) func() ([]store.Buffered, []error)
 	HandTo(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) func() (store.Delivery, error)
 }
 

@@ -60,24 +60,69 @@ func putEvents(ctx context.Context, c call, req wire.PutEvents) (wire.PutResults
 	return c.put(ctx, messages)
 }
 
-// put takes decoded events in, all handed in before the first is waited for, one result each in order. Only trouble of the plane refuses the whole: then what
-// was stored of it is a duplicate when it is sent again.
+// fate is what became of one event.
+type fate struct {
+	outcome string
+	state   rendezvous.EventState
+	err     error
+}
+
+// put takes decoded events in, all handed in before the first is waited for and numbered in their order, one result each. Only trouble of the plane
+// refuses the whole: then what was stored of it is a duplicate when it is sent again.
 func (c call) put(ctx context.Context, messages []cloudevents.Message) (wire.PutResults, error) {
-	fates := make([]func() (outcome string, state rendezvous.EventState, err error), len(messages))
-	for i, m := range messages {
-		fates[i] = c.hand(ctx, m)
-	}
 	results := make([]wire.PutResult, len(messages))
 	var trouble error
-	for i, fate := range fates {
-		outcome, state, err := fate()
-		r, err := resultOf(messages[i], outcome, state, err)
+	for i, f := range c.hand(ctx, messages) {
+		r, err := resultOf(messages[i], f.outcome, f.state, f.err)
 		results[i], trouble = r, cmp.Or(trouble, err)
 	}
 	if trouble != nil {
 		return wire.PutResults{}, trouble
 	}
 	return wire.PutResults{Results: results}, nil
+}
+
+// hand hands all in and waits for their fates.
+func (c call) hand(ctx context.Context, messages []cloudevents.Message) []fate {
+	fates := make([]fate, len(messages))
+	var events []rendezvous.Event
+	var place []int // of events among the messages
+	targeted := map[int]func() (store.Delivery, error){}
+	for i, m := range messages {
+		switch err := c.admit(m); {
+		case err != nil:
+			fates[i].err = err
+		case m.Run != "":
+			targeted[i] = c.cfg.Door.HandTo(ctx, c.tenant.Name(), m.Run, m.Event, false)
+		default:
+			events, place = append(events, m.Event), append(place, i)
+		}
+	}
+	buffered, errs := c.cfg.Door.HandAll(ctx, c.tenant.Name(), events)()
+	for k, i := range place {
+		fates[i] = fate{wire.Accepted, "", errs[k]}
+		if buffered[k].Outcome == store.BufferDuplicate {
+			fates[i].outcome, fates[i].state = wire.Duplicate, buffered[k].State
+		}
+	}
+	for i, wait := range targeted {
+		fates[i] = fateOf(messages[i].Run, wait)
+	}
+	return fates
+}
+
+// fateOf is the fate of an event that names its run.
+func fateOf(run string, wait func() (store.Delivery, error)) fate {
+	d, err := wait()
+	switch {
+	case err != nil:
+		return fate{err: err}
+	case d.Outcome == store.DeliveryDuplicate:
+		return fate{outcome: wire.Duplicate, state: d.State}
+	case d.Outcome == store.DeliveryNotWaiting:
+		return fate{err: rendezvous.Errorf(rendezvous.CodeNotFound, "run %q waits for nothing this event answers (%s); nothing was stored", run, d.Why).With("why", d.Why)}
+	}
+	return fate{outcome: wire.Accepted}
 }
 
 // resultOf is one event's result. Its own faults are in it; the error is trouble of the plane.
@@ -97,39 +142,6 @@ func resultOf(m cloudevents.Message, outcome string, state rendezvous.EventState
 		r.Outcome, r.Error = wire.Rejected, wire.ErrorOf(err)
 	}
 	return r, nil
-}
-
-// hand hands one event in and answers what waits for its fate.
-func (c call) hand(ctx context.Context, m cloudevents.Message) func() (outcome string, state rendezvous.EventState, err error) {
-	if err := c.admit(m); err != nil {
-		return func() (string, rendezvous.EventState, error) { return "", "", err }
-	}
-	if m.Run != "" {
-		wait := c.cfg.Door.HandTo(ctx, c.tenant.Name(), m.Run, m.Event, false)
-		return func() (string, rendezvous.EventState, error) { return targeted(m.Run, wait) }
-	}
-	wait := c.cfg.Door.Hand(ctx, c.tenant.Name(), m.Event)
-	return func() (string, rendezvous.EventState, error) {
-		b, err := wait()
-		if err == nil && b.Outcome == store.BufferDuplicate {
-			return wire.Duplicate, b.State, nil
-		}
-		return wire.Accepted, "", err
-	}
-}
-
-// targeted is the fate of an event that names its run.
-func targeted(run string, wait func() (store.Delivery, error)) (outcome string, state rendezvous.EventState, err error) {
-	d, err := wait()
-	switch {
-	case err != nil:
-		return "", "", err
-	case d.Outcome == store.DeliveryDuplicate:
-		return wire.Duplicate, d.State, nil
-	case d.Outcome == store.DeliveryNotWaiting:
-		return "", "", rendezvous.Errorf(rendezvous.CodeNotFound, "run %q waits for nothing this event answers (%s); nothing was stored", run, d.Why).With("why", d.Why)
-	}
-	return wire.Accepted, "", nil
 }
 
 // admit judges what a door judges: what could be read, the plane's own names, the caller's sources.

@@ -2,7 +2,7 @@
 // commit function sees batches.
 //
 // A batch leaves at once when no commit is under way, so a lone caller waits for nobody; while commits are under way the next batch gathers, up to
-// its bounds. That needs no timer: under load the commit itself is the window. Memory is bounded: at most Queue items wait, further callers block.
+// its bounds. That needs no timer: under load the commit itself is the window. Memory is bounded: at most Queue calls wait, further callers block.
 package group
 
 import (
@@ -17,7 +17,7 @@ type Config struct {
 	Items   int // items of a batch, rendezvous.MaxBatchItems
 	Bytes   int // bytes of a batch, rendezvous.MaxBatchBytes; one item always fits
 	Commits int // commits under way at once, 1
-	Queue   int // items that may wait, 4 × Items
+	Queue   int // calls that may wait, 4 × Items
 }
 
 // Commit makes one batch durable and answers one outcome per item, in order. Its error is every item's.
@@ -37,15 +37,16 @@ type Group[I, O any] struct {
 	cancel context.CancelFunc
 }
 
+// entry is what a caller handed in to be committed together.
 type entry[I, O any] struct {
-	item  I
+	items []I
 	bytes int
 	reply chan result[O]
 }
 
 type result[O any] struct {
-	out O
-	err error
+	outs []O // one for each item
+	err  error
 }
 
 // New starts a group; size tells an item's bytes.
@@ -66,7 +67,7 @@ func New[I, O any](cfg Config, size func(I) int, commit Commit[I, O]) *Group[I, 
 	g := &Group[I, O]{
 		cfg: cfg, size: size, commit: commit, queue: make(chan entry[I, O], cfg.Queue), stop: make(chan struct{}), down: make(chan struct{}), hard: hard, cancel: cancel,
 	}
-	batches := make(chan []entry[I, O])
+	batches := make(chan batch[I, O])
 	g.done.Add(1 + cfg.Commits)
 	go g.gather(batches)
 	for range cfg.Commits {
@@ -83,54 +84,105 @@ func (g *Group[I, O]) Do(ctx context.Context, item I) (O, error) { return g.Hand
 // Hand hands one item in and answers a function that waits for its outcome, as [Group.Do] does both: a caller of many items hands in all before it waits,
 // and needs no goroutine for each. It blocks while the group is full. Call the function once.
 func (g *Group[I, O]) Hand(ctx context.Context, item I) func() (O, error) {
-	r := make(chan result[O], 1)
-	refused := func(err error) func() (O, error) {
-		return func() (none O, _ error) { return none, err }
+	wait := g.hand(ctx, []I{item})
+	return func() (none O, _ error) {
+		outs, err := wait()
+		if err != nil {
+			return none, err
+		}
+		return outs[0], nil
+	}
+}
+
+// HandAll is Hand for items whose order matters: they are committed together as far as the bounds of a batch allow, and what goes into a later commit is
+// handed in when the one before is answered. One outcome and one error per item, in order.
+func (g *Group[I, O]) HandAll(ctx context.Context, items []I) func() ([]O, []error) {
+	parts := g.split(items)
+	wait := func() ([]O, error) { return nil, nil }
+	if len(parts) > 0 {
+		wait = g.hand(ctx, parts[0])
+	}
+	return func() ([]O, []error) {
+		outs, errs := make([]O, 0, len(items)), make([]error, 0, len(items))
+		for i, part := range parts {
+			if i > 0 {
+				wait = g.hand(ctx, part)
+			}
+			got, err := wait()
+			if err != nil {
+				got = make([]O, len(part))
+			}
+			outs = append(outs, got...)
+			for range part {
+				errs = append(errs, err)
+			}
+		}
+		return outs, errs
+	}
+}
+
+// DoAll is HandAll that waits.
+func (g *Group[I, O]) DoAll(ctx context.Context, items []I) ([]O, []error) {
+	return g.HandAll(ctx, items)()
+}
+
+// split cuts items into parts that fit a batch each.
+func (g *Group[I, O]) split(items []I) [][]I {
+	var parts [][]I
+	start, bytes := 0, 0
+	for i, item := range items {
+		size := g.size(item)
+		if n := i - start; n > 0 && (n == g.cfg.Items || bytes+size > g.cfg.Bytes) {
+			parts = append(parts, items[start:i])
+			start, bytes = i, 0
+		}
+		bytes += size
+	}
+	if start < len(items) {
+		parts = append(parts, items[start:])
+	}
+	return parts
+}
+
+// hand hands one entry in.
+func (g *Group[I, O]) hand(ctx context.Context, items []I) func() ([]O, error) {
+	refused := func(err error) func() ([]O, error) {
+		return func() ([]O, error) { return nil, err }
 	}
 	select {
 	case <-g.stop:
 		return refused(stopped())
 	default:
 	}
+	e := entry[I, O]{items: items, reply: make(chan result[O], 1)}
+	for _, item := range items {
+		e.bytes += g.size(item)
+	}
 	select {
-	case g.queue <- entry[I, O]{item: item, bytes: g.size(item), reply: r}:
+	case g.queue <- e:
 	case <-ctx.Done():
 		return refused(rendezvous.Errorf(rendezvous.CodeUnavailable, "the door is full; nothing was done, try again").Because(context.Cause(ctx)))
 	case <-g.stop:
 		return refused(stopped())
 	}
-	return func() (O, error) { return g.outcome(ctx, r) }
+	return func() ([]O, error) { return g.outcome(ctx, e.reply) }
 }
 
-func (g *Group[I, O]) outcome(ctx context.Context, r <-chan result[O]) (O, error) {
-	var none O
+func (g *Group[I, O]) outcome(ctx context.Context, r <-chan result[O]) ([]O, error) {
 	select {
 	case o := <-r:
-		return o.out, o.err
+		return o.outs, o.err
 	case <-g.down: // it came in behind the last look at the queue, or its answer is there already
 		select {
 		case o := <-r:
-			return o.out, o.err
+			return o.outs, o.err
 		default:
-			return none, stopped()
+			return nil, stopped()
 		}
 	case <-ctx.Done():
-		return none, rendezvous.Errorf(rendezvous.CodeCommitUnknown, "the caller left before its commit was answered; repeat the call").
+		return nil, rendezvous.Errorf(rendezvous.CodeCommitUnknown, "the caller left before its commit was answered; repeat the call").
 			Because(context.Cause(ctx))
 	}
-}
-
-// DoAll hands several items in and waits for all: one outcome and one error per item, in order.
-func (g *Group[I, O]) DoAll(ctx context.Context, items []I) ([]O, []error) {
-	outs, errs := make([]O, len(items)), make([]error, len(items))
-	waits := make([]func() (O, error), len(items))
-	for i, item := range items {
-		waits[i] = g.Hand(ctx, item)
-	}
-	for i, wait := range waits {
-		outs[i], errs[i] = wait()
-	}
-	return outs, errs
 }
 
 func stopped() error {
@@ -149,49 +201,61 @@ func (g *Group[I, O]) Stop(ctx context.Context) {
 	g.cancel()
 }
 
+// batch is what goes into one commit.
+type batch[I, O any] struct {
+	entries      []entry[I, O]
+	items, bytes int
+}
+
+func (b *batch[I, O]) add(e entry[I, O]) {
+	b.entries = append(b.entries, e)
+	b.items += len(e.items)
+	b.bytes += e.bytes
+}
+
 // gather makes batches of what waits and hands each to a free committer.
-func (g *Group[I, O]) gather(batches chan<- []entry[I, O]) {
+func (g *Group[I, O]) gather(batches chan<- batch[I, O]) {
 	defer g.done.Done()
 	defer close(batches)
-	var batch []entry[I, O]
-	bytes := 0
+	var b batch[I, O]
 	for {
-		if len(batch) == 0 {
+		if len(b.entries) == 0 {
 			select {
 			case e := <-g.queue:
-				batch, bytes = append(batch, e), e.bytes
+				b.add(e)
 			case <-g.stop:
 				g.refuse()
 				return
 			}
 			continue
 		}
-		if len(batch) >= g.cfg.Items || bytes >= g.cfg.Bytes {
-			batches <- batch
-			batch, bytes = nil, 0
+		if b.items >= g.cfg.Items || b.bytes >= g.cfg.Bytes {
+			batches <- b
+			b = batch[I, O]{}
 			continue
 		}
-		batch, bytes = g.more(batches, batch, bytes)
+		b = g.more(batches, b)
 	}
 }
 
-// more takes one further item, or hands the batch over when a committer is free and nothing waits.
-func (g *Group[I, O]) more(batches chan<- []entry[I, O], batch []entry[I, O], bytes int) ([]entry[I, O], int) {
+// more takes one further entry, or hands the batch over when a committer is free and nothing waits.
+func (g *Group[I, O]) more(batches chan<- batch[I, O], b batch[I, O]) batch[I, O] {
 	var e entry[I, O]
 	select {
 	case e = <-g.queue:
 	default:
 		select {
 		case e = <-g.queue:
-		case batches <- batch:
-			return nil, 0
+		case batches <- b:
+			return batch[I, O]{}
 		}
 	}
-	if bytes+e.bytes > g.cfg.Bytes {
-		batches <- batch
-		return []entry[I, O]{e}, e.bytes
+	if b.items+len(e.items) > g.cfg.Items || b.bytes+e.bytes > g.cfg.Bytes {
+		batches <- b
+		b = batch[I, O]{}
 	}
-	return append(batch, e), bytes + e.bytes
+	b.add(e)
+	return b
 }
 
 // refuse answers what came in between the stop and now.
@@ -206,23 +270,28 @@ func (g *Group[I, O]) refuse() {
 	}
 }
 
-func (g *Group[I, O]) work(batches <-chan []entry[I, O]) {
+func (g *Group[I, O]) work(batches <-chan batch[I, O]) {
 	defer g.done.Done()
-	for batch := range batches {
-		items := make([]I, len(batch))
-		for i, e := range batch {
-			items[i] = e.item
+	for b := range batches {
+		items := b.entries[0].items
+		if len(b.entries) > 1 {
+			items = make([]I, 0, b.items)
+			for _, e := range b.entries {
+				items = append(items, e.items...)
+			}
 		}
 		outs, err := g.commit(g.hard, items)
-		if err == nil && len(outs) != len(batch) {
-			err = rendezvous.Errorf(rendezvous.CodeCorrupt, "a batch of %d was answered with %d outcomes", len(batch), len(outs))
+		if err == nil && len(outs) != len(items) {
+			err = rendezvous.Errorf(rendezvous.CodeCorrupt, "a batch of %d was answered with %d outcomes", len(items), len(outs))
 		}
-		for i, e := range batch {
+		for _, e := range b.entries {
 			if err != nil {
 				e.reply <- result[O]{err: err}
-			} else {
-				e.reply <- result[O]{out: outs[i]}
+				continue
 			}
+			n := len(e.items)
+			e.reply <- result[O]{outs: outs[:n:n]}
+			outs = outs[n:]
 		}
 	}
 }

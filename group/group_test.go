@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -123,4 +124,26 @@ func TestACallerWhoLeavesIsToldThatItMayBeDone(t *testing.T) {
 	}
 	close(let)
 	g.Stop(t.Context())
+}
+
+func TestWhatIsHandedInTogetherIsCommittedTogetherAndInOrder(t *testing.T) {
+	var mu sync.Mutex
+	var commits [][]int
+	g := New(Config{Items: 4, Commits: 2}, one, func(_ context.Context, items []int) ([]int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		commits = append(commits, items)
+		return items, nil
+	})
+	defer g.Stop(t.Context())
+	outs, errs := g.DoAll(t.Context(), []int{1, 2, 3, 4, 5, 6, 7, 8, 9})
+	if !slices.Equal(outs, []int{1, 2, 3, 4, 5, 6, 7, 8, 9}) || len(errs) != 9 {
+		t.Errorf("%v %v", outs, errs)
+	}
+	if len(commits) != 3 || !slices.Equal(slices.Concat(commits...), outs) {
+		t.Errorf("commits %v", commits)
+	}
+	if outs, errs := g.DoAll(t.Context(), nil); len(outs)+len(errs) != 0 {
+		t.Errorf("nothing came back as %v %v", outs, errs)
+	}
 }

@@ -86,34 +86,45 @@ func (d *Door) WithTracer(t trace.Tracer) *Door {
 	return d
 }
 
-// Hand hands in an event of one tenant and answers a function that waits for its commit; see [store.Events.Buffer]. The notice follows by itself. Events
-// handed in one after the other are numbered in that order, as far as one commit takes them. Call the function once.
-func (d *Door) Hand(ctx context.Context, tenant string, e rendezvous.Event) func() (store.Buffered, error) {
-	wait := d.hand(ctx, tenant, e, byRequest)
-	return func() (store.Buffered, error) { b, err := wait(); return b.Buffered, err }
-}
-
-// hand hands an event in and answers a function that waits for its fate.
-func (d *Door) hand(ctx context.Context, tenant string, e rendezvous.Event, w way) func() (buffered, error) {
-	e, end := d.trace(ctx, tenant, e, w)
-	wait := d.events.Hand(ctx, store.BufferItem{Tenant: tenant, Event: e})
-	return func() (buffered, error) {
-		b, err := wait()
-		if err == nil {
-			err = b.Err
+// HandAll hands in events of one tenant and answers a function that waits for their commit; see [store.Intake]. They are numbered in their order. One fate
+// and one error per event; the notices follow by themselves. Call the function once.
+func (d *Door) HandAll(ctx context.Context, tenant string, events []rendezvous.Event) func() ([]store.Buffered, []error) {
+	wait := d.handAll(ctx, tenant, events, byRequest)
+	return func() ([]store.Buffered, []error) {
+		got, errs := wait()
+		out := make([]store.Buffered, len(got))
+		for i, b := range got {
+			out[i] = b.Buffered
 		}
-		end(string(b.Outcome), err)
-		return b, err
+		return out, errs
 	}
 }
 
-// HandTo is Hand for an event that goes to one run; see [store.Events.DeliverTo]. After Matched the answer is recorded at once if the run is free.
+func (d *Door) handAll(ctx context.Context, tenant string, events []rendezvous.Event, w way) func() ([]buffered, []error) {
+	items, ends := make([]store.BufferItem, len(events)), make([]func(string, error), len(events))
+	for i, e := range events {
+		items[i].Tenant = tenant
+		items[i].Event, ends[i] = d.trace(ctx, tenant, e, w)
+	}
+	wait := d.events.HandAll(ctx, items)
+	return func() ([]buffered, []error) {
+		got, errs := wait()
+		for i, b := range got {
+			if errs[i] == nil {
+				errs[i] = b.Err
+			}
+			ends[i](string(b.Outcome), errs[i])
+		}
+		return got, errs
+	}
+}
+
+// HandTo hands in an event that goes to one run; see [store.Events.DeliverTo]. After Matched the answer is recorded at once if the run is free.
 func (d *Door) HandTo(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) func() (store.Delivery, error) {
 	wait := d.handTo(ctx, tenant, run, e, keep, byRequest)
 	return func() (store.Delivery, error) { v, err := wait(); return v.Delivery, err }
 }
 
-// handTo is hand for an event that names its run.
 func (d *Door) handTo(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool, w way) func() (delivered, error) {
 	e, end := d.trace(ctx, tenant, e, w)
 	wait := d.targeted.Hand(ctx, store.DeliverItem{Tenant: tenant, RunID: run, Event: e, Keep: keep})

@@ -119,39 +119,54 @@ func (in *Inbox) take(ctx context.Context, a *arrival) {
 		a.all = true
 		return
 	}
-	fates := make([]func() (*notices, error), len(events))
-	for i, m := range events {
-		fates[i] = in.hand(ctx, a.msg.Tenant, m)
-	}
-	for i, fate := range fates {
-		noticed, err := fate()
+	for i, f := range in.hand(ctx, a.msg.Tenant, events) {
 		switch {
-		case err == nil:
-			a.waits = append(a.waits, noticed)
-		case Final(err):
-			a.refuse(err, events[i].Raw, i)
+		case f.err == nil:
+			a.waits = append(a.waits, f.noticed)
+		case Final(f.err):
+			a.refuse(f.err, events[i].Raw, i)
 		default:
-			a.again = err
+			a.again = f.err
 		}
 	}
 	a.all = len(a.rejected) == len(events)
 }
 
-// hand hands one event in: to the run it names, kept until that asks for it, or to whoever waits.
-func (in *Inbox) hand(ctx context.Context, tenant string, m cloudevents.Message) func() (*notices, error) {
-	err := m.Err
-	if err == nil {
-		err = m.Event.CheckOutside()
+// fate is what became of one event.
+type fate struct {
+	noticed *notices
+	err     error
+}
+
+// hand hands all events of a message in, each to the run it names, kept until that asks for it, or to whoever waits; then it waits for their fates.
+func (in *Inbox) hand(ctx context.Context, tenant string, messages []cloudevents.Message) []fate {
+	fates := make([]fate, len(messages))
+	var events []rendezvous.Event
+	var place []int // of events among the messages
+	targeted := map[int]func() (delivered, error){}
+	for i, m := range messages {
+		err := m.Err
+		if err == nil {
+			err = m.Event.CheckOutside()
+		}
+		switch {
+		case err != nil:
+			fates[i].err = err
+		case m.Run != "":
+			targeted[i] = in.door.handTo(ctx, tenant, m.Run, m.Event, true, byStream)
+		default:
+			events, place = append(events, m.Event), append(place, i)
+		}
 	}
-	switch {
-	case err != nil:
-		return func() (*notices, error) { return nil, err }
-	case m.Run != "":
-		wait := in.door.handTo(ctx, tenant, m.Run, m.Event, true, byStream)
-		return func() (*notices, error) { v, err := wait(); return v.noticed, err }
+	got, errs := in.door.handAll(ctx, tenant, events, byStream)()
+	for k, i := range place {
+		fates[i] = fate{got[k].noticed, errs[k]}
 	}
-	wait := in.door.hand(ctx, tenant, m.Event, byStream)
-	return func() (*notices, error) { b, err := wait(); return b.noticed, err }
+	for i, wait := range targeted {
+		v, err := wait()
+		fates[i] = fate{v.noticed, err}
+	}
+	return fates
 }
 
 // refuse notes that the event of that place, or the whole message where raw is nil, never becomes one.

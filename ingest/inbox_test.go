@@ -249,8 +249,8 @@ func TestAStoppedDoorHasSentWhatItTook(t *testing.T) {
 	in.door.Stop(t.Context())
 	in.door.Stop(t.Context())
 	in.expect("retry", structured(2, "y"))
-	if _, err := in.door.Hand(t.Context(), "acme", rendezvous.Event{})(); !errors.Is(err, rendezvous.ErrUnavailable) {
-		t.Errorf("put after the stop: %v", err)
+	if _, errs := in.door.HandAll(t.Context(), "acme", make([]rendezvous.Event, 1))(); !errors.Is(errs[0], rendezvous.ErrUnavailable) {
+		t.Errorf("put after the stop: %v", errs)
 	}
 	if in.state("urn:a", "y") != "" {
 		t.Error("stored after the stop")
