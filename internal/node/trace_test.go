@@ -15,13 +15,14 @@ import (
 	"github.com/rendezvous-events/rendezvous/client"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
+	"github.com/rendezvous-events/rendezvous/internal/pgtest"
 	"github.com/rendezvous-events/rendezvous/telemetry"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
 func TestMain(m *testing.M) {
 	const server = "github.com/nats-io/nats-server/v2/server"
-	goleak.VerifyTestMain(m,
+	goleak.VerifyTestMain(pgtest.WithCluster(m),
 		goleak.IgnoreAnyFunction(server+".(*fileStore).flushStreamStateLoop"), // the server leaves these behind when it is shut down
 		goleak.IgnoreAnyFunction(server+".(*msgBlock).flushLoop"),
 		goleak.IgnoreAnyFunction(server+"/ats.Register.func1"),
