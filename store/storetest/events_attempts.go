@@ -112,8 +112,10 @@ func parkingFinds(t *testing.T, h *Harness) {
 		done(t, fmt.Sprint("item ", i), o.Err)
 		got = append(got, o.Outcome)
 	}
-	eq(t, "outcomes", got, []store.ParkOutcome{store.ParkedNothingHeld, store.ParkedClosed, store.ParkedClosed, store.ParkedClosed, store.ParkedParked,
-		store.ParkedParked, store.ParkedClosed})
+	eq(t, "outcomes", got, []store.ParkOutcome{
+		store.ParkedNothingHeld, store.ParkedClosed, store.ParkedClosed, store.ParkedClosed, store.ParkedParked,
+		store.ParkedParked, store.ParkedClosed,
+	})
 	open.WantOpen("w")
 	answered.WantAnswered("w", e)
 	lost.WantParked("w", held) // a row that is missing is restored from the history

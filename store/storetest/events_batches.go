@@ -171,7 +171,14 @@ func sameTenants(t testing.TB, fs [2]*Fix) {
 			sameRecord(t, run+": "+name, r, two[name])
 		}
 	}
-	for _, id := range []string{"before-0", "before-1", "before-2", "before-3", "before-4", "to-0", "to-1", "to-2", "to-3", "to-4", "to-5", "to-6", "to-7", "to-8"} {
+	var ids []string
+	for n := range 5 {
+		ids = append(ids, fmt.Sprint("before-", n))
+	}
+	for n := range 9 {
+		ids = append(ids, fmt.Sprint("to-", n))
+	}
+	for _, id := range ids {
 		eventID := rendezvous.EventID{Source: "shop", ID: id}
 		a, errA := fs[0].LookupEvent(ctx, eventID, true)
 		b, errB := fs[1].LookupEvent(ctx, eventID, true)

@@ -93,8 +93,10 @@ func twoEventsOneWait(t *testing.T, h *Harness) {
 		r.WantAnswered("w", first) // O2, whichever was offered first
 		f.WantLive(second)
 		r.WantKinds(rendezvous.WaitRegistered, rendezvous.WaitAnswered)
-		eq(t, "outcome of a later wait", f.Start().Register(rendezvous.Wait{WaitID: rendezvous.WaitID{RunID: r.ID, Effect: "w2"}, Type: "paid",
-			Keys: []rendezvous.Key{key}}).Outcome, store.RegisterAnswered)
+		eq(t, "outcome of a later wait", f.Start().Register(rendezvous.Wait{
+			WaitID: rendezvous.WaitID{RunID: r.ID, Effect: "w2"}, Type: "paid",
+			Keys: []rendezvous.Key{key},
+		}).Outcome, store.RegisterAnswered)
 		r.WantAnswered("w2", second)
 	}
 	for i := range Rounds(t) { // both arrive in the race
@@ -345,8 +347,16 @@ func wrongKey(t *testing.T, h *Harness) {
 	r := f.Start()
 	r.Waits("w", "paid", K("order", "4711"), K("customer", "ü"))
 	for _, keys := range [][]rendezvous.Key{
-		{K("order", "4712")}, {K("invoice", "4711")}, {K("Order", "4711")}, {K("order", "4711 ")}, {K("order", " 4711")}, {K("4711", "order")},
-		{K("order", "471"), K("ord", "er4711")}, {K("customer", "u\u0308")}, {K("customer", "Ü"), K("order", "ü")}, nil,
+		{K("order", "4712")},
+		{K("invoice", "4711")},
+		{K("Order", "4711")},
+		{K("order", "4711 ")},
+		{K("order", " 4711")},
+		{K("4711", "order")},
+		{K("order", "471"), K("ord", "er4711")},
+		{K("customer", "u\u0308")},
+		{K("customer", "Ü"), K("order", "ü")},
+		nil,
 	} {
 		e := f.PutNew("paid", keys...)
 		eq(t, fmt.Sprintf("match of %v", keys), f.Match(e.EventID).Outcome, store.MatchNoWaiter)

@@ -318,8 +318,10 @@ func sameBatchTwice(t *testing.T, h *Harness) {
 					place = fs[1].Stored
 				}
 				stored := place(o.Event)
-				eq(t, "where worker "+fmt.Sprint(n)+" says it went", store.Place{State: rendezvous.EventConsumed, WorkflowID: o.WorkflowID, RunID: o.Wait.RunID,
-					Effect: o.Wait.Effect, Seq: o.Seq}, stored.Place)
+				eq(t, "where worker "+fmt.Sprint(n)+" says it went", store.Place{
+					State: rendezvous.EventConsumed, WorkflowID: o.WorkflowID, RunID: o.Wait.RunID,
+					Effect: o.Wait.Effect, Seq: o.Seq,
+				}, stored.Place)
 			}
 		}
 		for i, e := range events {

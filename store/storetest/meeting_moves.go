@@ -17,8 +17,20 @@ func (s *stream) move() {
 		weight int
 		make   func(m *modelTenant)
 	}{
-		{22, s.buffers}, {14, s.registers}, {6, s.registersBatch}, {5, s.appends}, {6, s.subscribes}, {14, s.offers}, {7, s.claimsFor}, {7, s.matches},
-		{9, s.delivers}, {4, s.redelivers}, {5, s.drives}, {3, s.releases}, {3, s.withdraws}, {1, s.concludes},
+		{22, s.buffers},
+		{14, s.registers},
+		{6, s.registersBatch},
+		{5, s.appends},
+		{6, s.subscribes},
+		{14, s.offers},
+		{7, s.claimsFor},
+		{7, s.matches},
+		{9, s.delivers},
+		{4, s.redelivers},
+		{5, s.drives},
+		{3, s.releases},
+		{3, s.withdraws},
+		{1, s.concludes},
 	}
 	total := 0
 	for _, v := range moves {
