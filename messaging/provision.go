@@ -98,8 +98,11 @@ func (p *provisioner) streams() []jetstream.StreamConfig {
 	for i := range streams {
 		streams[i].Storage = jetstream.FileStorage
 		streams[i].Replicas = p.cfg.Replicas
-		// Batches are for the embedded server, where every write is synced (section 6).
-		streams[i].AllowAtomicPublish = p.cfg.IsEmbedded() && (streams[i].Name == n.Match() || streams[i].Name == n.Resume())
+		// Notices may be lost with the machine: the store's passes find their rows (I11). So the embedded server, which syncs every write, need not
+		// sync theirs nor their acknowledgements; INBOX and REJECTED stay synced.
+		if p.cfg.IsEmbedded() && (streams[i].Name == n.Match() || streams[i].Name == n.Resume()) {
+			streams[i].PersistMode = jetstream.AsyncPersistMode
+		}
 	}
 	return streams
 }

@@ -88,9 +88,6 @@ func (c *Conn) publish(ctx context.Context, out []outgoing) error {
 		if round > 0 && c.recover(ctx, err) != nil {
 			break
 		}
-		if c.cfg.IsEmbedded() && round == 0 {
-			out = c.sendBatches(ctx, out)
-		}
 		if out, err = c.sendEach(ctx, out); err == nil {
 			return nil
 		}

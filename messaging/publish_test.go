@@ -197,17 +197,21 @@ func TestRejectedKeepsWhatCameWithItsReasonAndNoSteeringHeaders(t *testing.T) {
 	}
 }
 
-func TestTheEmbeddedServerTakesABatchAtOnce(t *testing.T) {
+// What producers were promised is synced; notices, which the store can make again, are not (I11).
+func TestTheEmbeddedServerSyncsEventsAndNotNotices(t *testing.T) {
 	p := newPlane(t)
 	p.provision()
-	p.publish(events(0, 10)...)
-	id := p.message("rdv_MATCH", 1).Header.Get("Nats-Batch-Id")
-	if last := p.message("rdv_MATCH", 10).Header; id == "" || last.Get("Nats-Batch-Id") != id || last.Get("Nats-Batch-Commit") != "1" {
-		t.Errorf("first of batch %q, last %v: want one batch", id, last)
+	for stream, want := range map[string]jetstream.PersistModeType{
+		"rdv_INBOX": jetstream.DefaultPersistMode, "rdv_REJECTED": jetstream.DefaultPersistMode,
+		"rdv_MATCH": jetstream.AsyncPersistMode, "rdv_RESUME": jetstream.AsyncPersistMode,
+	} {
+		if got := p.stream(stream).Config.PersistMode; got != want {
+			t.Errorf("%s persists %s, want %s", stream, got, want)
+		}
 	}
 }
 
-// The same notices over a listener: no batches there, the same result.
+// The same notices over a listener.
 func TestAnExternalServerTakesNoticesOneByOne(t *testing.T) {
 	p := newPlane(t, func(c *messaging.Config) { c.Embedded.Listen = "127.0.0.1:0" })
 	cfg := messaging.DefaultConfig()
@@ -216,8 +220,8 @@ func TestAnExternalServerTakesNoticesOneByOne(t *testing.T) {
 	must(t, err)
 	must(t, outside.Publish(t.Context(), events(0, 1000))) // four windows
 	must(t, outside.Drain(t.Context()))
-	if got := p.stream("rdv_MATCH"); got.State.Msgs != 1000 || got.Config.AllowAtomicPublish {
-		t.Errorf("%d messages, atomic %v; want 1000 and false", got.State.Msgs, got.Config.AllowAtomicPublish)
+	if got := p.stream("rdv_MATCH"); got.State.Msgs != 1000 {
+		t.Errorf("%d messages, want 1000", got.State.Msgs)
 	}
 }
 
