@@ -29,6 +29,7 @@ type bench struct {
 }
 
 func start(ctx context.Context, o options, dir string) (*bench, error) {
+	node.TuneMemory(o.store) // as a main does
 	n, err := node.Start(ctx, config(o, dir))
 	if err != nil {
 		return nil, err

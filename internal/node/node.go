@@ -100,6 +100,7 @@ func (n *Node) Stop(ctx context.Context) error {
 func Run(ctx context.Context, cfg Config, ready func(*Node)) error {
 	ctx, done := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer done()
+	TuneMemory(cfg.Store)
 	n, err := Start(ctx, cfg)
 	if err != nil {
 		return err

@@ -1,0 +1,25 @@
+package node
+
+import (
+	"os"
+	"runtime/debug"
+
+	"github.com/rendezvous-events/rendezvous/store/open"
+)
+
+// A worker's live heap is small and its garbage plenty. So it collects seldom, until it nears softLimit, which keeps it under 150 MiB resident; what it
+// keeps in flight is bounded elsewhere.
+const (
+	collectAt = 300
+	softLimit = 120 << 20
+)
+
+// TuneMemory sets the collector for a process whose state is in the store. GOGC and GOMEMLIMIT in the environment win; a store in memory is left alone,
+// as its heap is its state.
+func TuneMemory(storeURL string) {
+	if open.Kind(storeURL) == "memory" || os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	debug.SetGCPercent(collectAt)
+	debug.SetMemoryLimit(softLimit)
+}
