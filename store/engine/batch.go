@@ -32,8 +32,6 @@ func (b *batch) key() backend.BatchKey {
 	return backend.BatchKey{Tenant: b.tenant, RunID: b.run, ID: b.id}
 }
 
-func (b *batch) runKey() backend.RunKey { return backend.RunKey{Tenant: b.tenant, ID: b.run} }
-
 // begins reports whether the batch begins its workflow.
 func (b *batch) begins() bool { return b.workflow != "" }
 
