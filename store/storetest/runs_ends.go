@@ -10,8 +10,8 @@ import (
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
-// runsEnds is runs.md section 8, "Ends". Going on as a new run is in runs_continuing.go. RN-50 needs reopening, which is not built, and RN-44 is proved
-// without deadlines.
+// runsEnds is runs.md section 8, "Ends". Going on as a new run is in runs_continuing.go. Neither reopening nor deadlines are
+// built.
 var runsEnds = []Case{
 	{Name: "RN-40 record, seal, waits, events and lease of a conclusion are one commit", Run: brokenConclusion},
 	{Name: "RN-40 an append that ends with a terminal is one commit", Run: brokenTerminal},

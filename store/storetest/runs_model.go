@@ -127,9 +127,25 @@ func (g *game) next() move {
 		weight int
 		make   func() move
 	}{
-		{28, w.append}, {6, w.acquire}, {4, driven(w.renew)}, {8, driven(w.suspend)}, {4, driven(w.release)}, {5, driven(w.collect)}, {12, w.register},
-		{4, w.withdraw}, {14, w.send}, {4, w.deliver}, {2, w.conclude}, {3, w.continues}, {2, w.ask}, {1, w.revoke}, {3, w.pause}, {4, w.resume},
-		{2, w.reclaim}, {5, w.wait}, {3, w.repeat},
+		{28, w.append},
+		{6, w.acquire},
+		{4, driven(w.renew)},
+		{8, driven(w.suspend)},
+		{4, driven(w.release)},
+		{5, driven(w.collect)},
+		{12, w.register},
+		{4, w.withdraw},
+		{14, w.send},
+		{4, w.deliver},
+		{2, w.conclude},
+		{3, w.continues},
+		{2, w.ask},
+		{1, w.revoke},
+		{3, w.pause},
+		{4, w.resume},
+		{2, w.reclaim},
+		{5, w.wait},
+		{3, w.repeat},
 	}
 	total := 0
 	for _, m := range moves {

@@ -177,7 +177,7 @@ func pauseApplied(t *testing.T, h *Harness) {
 	eq(t, "suspend", d.Suspend().Outcome, store.SuspendSuspended)
 	eq(t, "taken back again", r.Resume(), store.Paused{Outcome: store.PauseNotPaused})
 
-	d = r.Drive() // a takeover is told of a request that was never applied
+	r.Drive() // a takeover is told of a request that was never applied
 	r.Pause()
 	h.Advance(leaseEnd)
 	next := must(r.Acquire("pod", ID("acquire")))(t, "acquire")
