@@ -68,7 +68,8 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	duration, err := cfg.Meter.Float64Histogram("rendezvous.api.duration", metric.WithUnit("s"), metric.WithDescription("Time of a verb."))
+	duration, err := cfg.Meter.Float64Histogram("rendezvous.api.duration", metric.WithUnit("s"), metric.WithDescription("Time of a verb."),
+		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30))
 	if err != nil {
 		return nil, err
 	}

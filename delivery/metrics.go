@@ -34,23 +34,35 @@ func newMetrics(m metric.Meter) (*metrics, error) {
 	}
 	sizes, e1 := m.Int64Histogram("rendezvous.delivery.batch.size", metric.WithUnit("{item}"), metric.WithDescription("Items of an offer."),
 		metric.WithExplicitBucketBoundaries(1, 2, 5, 10, 25, 50, 100, 250, 500))
-	duration, e2 := m.Float64Histogram("rendezvous.delivery.batch.duration", metric.WithUnit("s"), metric.WithDescription("Time of an offer's transaction."))
+	duration, e2 := m.Float64Histogram("rendezvous.delivery.batch.duration", metric.WithUnit("s"), metric.WithDescription("Time of an offer's transaction."),
+		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10))
 	keep(e1)
 	keep(e2)
-	return &metrics{
+	made := &metrics{
 		offers:   counter("rendezvous.delivery.offers", "{item}", "Offered items and pulled-in pairs, by outcome."),
 		retries:  counter("rendezvous.delivery.retries", "{wait}", "Parked waits tried again from memory, by outcome."),
 		errors:   counter("rendezvous.delivery.batch.errors", "{batch}", "Offers that failed as a whole, by code."),
 		sizes:    sizes,
 		duration: duration,
-	}, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	ctx := context.Background() // counters begin at 0, or the first increase is invisible to whoever looks at rates
+	made.errors.Add(ctx, 0, codeOf(rendezvous.CodeUnavailable))
+	made.retry(ctx, 0, store.OfferDelivered)
+	return made, nil
+}
+
+func codeOf(code rendezvous.Code) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("code", string(code)))
 }
 
 func (m *metrics) batch(ctx context.Context, n int, took time.Duration, err error) {
 	m.sizes.Record(ctx, int64(n))
 	m.duration.Record(ctx, took.Seconds())
 	if err != nil {
-		m.errors.Add(ctx, 1, metric.WithAttributes(attribute.String("code", string(rendezvous.AsError(err).Code))))
+		m.errors.Add(ctx, 1, codeOf(rendezvous.AsError(err).Code))
 	}
 }
 
@@ -58,6 +70,6 @@ func (m *metrics) offer(ctx context.Context, o store.Offer) {
 	m.offers.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", string(o.Outcome))))
 }
 
-func (m *metrics) retry(ctx context.Context, o store.Offer) {
-	m.retries.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", string(o.Outcome))))
+func (m *metrics) retry(ctx context.Context, n int64, outcome store.OfferOutcome) {
+	m.retries.Add(ctx, n, metric.WithAttributes(attribute.String("outcome", string(outcome))))
 }

@@ -63,6 +63,10 @@ type pass struct {
 	busy  atomic.Bool  // a page of it is under way, or hangs
 }
 
+func (s *pass) label() metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("pass", s.name))
+}
+
 // Passes runs the four passes that repair the spine: leases, parked, unmet, woken, in this order. Make it with [NewPasses].
 type Passes struct {
 	store  PassStore
@@ -102,7 +106,15 @@ func NewPasses(s PassStore, d Deps, cfg PassConfig) (*Passes, error) {
 	p.pages = counter("rendezvous.sweep.pages", "{page}", "Pages a pass worked; a pass whose count stands still does not run.")
 	p.saturated = counter("rendezvous.sweep.saturated", "{page}", "Pages after which more was due.")
 	p.failed = counter("rendezvous.sweep.failed", "{page}", "Pages that failed as a whole.")
-	return p, err
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range p.passes { // counters begin at 0, or the first increase is invisible to whoever looks at rates
+		for _, c := range [...]metric.Int64Counter{p.handed, p.pages, p.saturated, p.failed} {
+			c.Add(context.Background(), 0, s.label())
+		}
+	}
+	return p, nil
 }
 
 // Start runs the passes until Stop: once at once, then each at its interval, jittered.
@@ -200,7 +212,7 @@ func (p *Passes) run(ctx context.Context, s *pass) (more bool) {
 	if s.busy.Load() {
 		return false // its last page hangs: Ready says so
 	}
-	name := metric.WithAttributes(attribute.String("pass", s.name))
+	name := s.label()
 	got, err := p.contained(ctx, s)
 	p.pages.Add(ctx, 1, name)
 	if err != nil {

@@ -154,7 +154,7 @@ func (w *Worker) deliverParked(ctx context.Context, waits []waitKey) (still []wa
 		return nil, err
 	}
 	for i, o := range got.Items {
-		w.metrics.retry(ctx, o)
+		w.metrics.retry(ctx, 1, o.Outcome)
 		notify.TraceOffer(ctx, w.deps.Tracer, o)
 		if o.Outcome == store.OfferParked && !o.Quarantined {
 			still = append(still, waits[i])

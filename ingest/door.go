@@ -148,14 +148,14 @@ func (d *Door) Stop(ctx context.Context) {
 // commitEvents is the events' commit: one transaction, then one sending for all, which does not hold up the answers.
 func (d *Door) commitEvents(ctx context.Context, items []store.BufferItem) ([]buffered, error) {
 	got, err := d.store.BufferBatch(ctx, items, time.Time{})
-	d.metrics.batch(ctx, "buffer", len(items), err)
+	d.metrics.batch(ctx, kindBuffer, len(items), err)
 	if err != nil {
 		return nil, err
 	}
 	var all store.Notices
 	for i := range got {
 		all.Append(got[i].Notices)
-		d.metrics.buffered(ctx, items[i].Tenant, got[i])
+		d.metrics.fate(ctx, items[i].Tenant, string(got[i].Outcome), got[i].Err)
 	}
 	sent := d.send(ctx, all)
 	out := make([]buffered, len(got))
@@ -168,7 +168,7 @@ func (d *Door) commitEvents(ctx context.Context, items []store.BufferItem) ([]bu
 // commitTargeted is the targeted events' commit; what was claimed for a free run is recorded right behind it.
 func (d *Door) commitTargeted(ctx context.Context, items []store.DeliverItem) ([]delivered, error) {
 	got, err := d.store.DeliverToBatch(ctx, items, time.Time{})
-	d.metrics.batch(ctx, "deliver", len(items), err)
+	d.metrics.batch(ctx, kindDeliver, len(items), err)
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +176,7 @@ func (d *Door) commitTargeted(ctx context.Context, items []store.DeliverItem) ([
 	var claimed []store.WaitRef
 	for i := range got {
 		all.Append(got[i].Notices)
+		d.metrics.fate(ctx, items[i].Tenant, string(got[i].Outcome), got[i].Err)
 		if got[i].Outcome == store.DeliveryMatched {
 			claimed = append(claimed, store.WaitRef{Tenant: items[i].Tenant, WaitID: rendezvous.WaitID{RunID: got[i].RunID, Effect: got[i].Effect}})
 		}

@@ -52,6 +52,8 @@ func New(p Publisher, log *slog.Logger, tracer trace.Tracer, meter metric.Meter)
 	if err != nil {
 		return nil, err
 	}
+	sent.Add(context.Background(), 0) // counters begin at 0, or the first increase is invisible to whoever looks at rates
+	failed.Add(context.Background(), 0)
 	s := &Sender{publisher: p, log: log, tracer: tracer, sent: sent, failed: failed}
 	s.group = group.New(group.Config{Items: maxSends, Bytes: maxNotices, Commits: publishes}, func(n []messaging.Notice) int { return len(n) }, s.publish)
 	return s, nil
