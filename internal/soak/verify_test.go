@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
@@ -66,39 +66,23 @@ func world(t *testing.T) (*ledger, string) {
 	return l, url
 }
 
-// judged runs every check over the world, after damage was done to it.
-func judged(t *testing.T, damage ...string) []string {
+// judge is a verifier of the world.
+func judge(t *testing.T) *verifier {
 	t.Helper()
 	l, url := world(t)
-	ctx := t.Context()
-	conn := must[*pgx.Conn](t)(pgx.Connect(ctx, url))
-	defer func() { _ = conn.Close(ctx) }()
-	for _, sql := range damage {
-		tag, err := conn.Exec(ctx, sql)
-		if err != nil || (tag.RowsAffected() == 0 && (tag.Update() || tag.Delete() || tag.Insert())) {
-			t.Fatalf("%s: %v, %v", sql, tag, err)
-		}
-	}
-	v := must[*verifier](t)(newVerifier(ctx, url, t.Logf))
-	defer v.close(ctx)
-	if err := v.load(ctx, l); err != nil {
+	v := must[*verifier](t)(newVerifier(t.Context(), url, t.Logf))
+	t.Cleanup(func() { v.close(context.Background()) })
+	if err := v.load(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
-	_, found, err := v.all(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, f := range found {
-		names = append(names, f.check)
-	}
-	return names
+	return v
 }
 
 // A store in order passes every check.
 func TestChecksFindNothingInAStoreInOrder(t *testing.T) {
-	if found := judged(t); len(found) > 0 {
-		t.Errorf("found %v", found)
+	ran, found, err := judge(t).all(t.Context())
+	if err != nil || ran == 0 || len(found) > 0 {
+		t.Errorf("%d checks found %v, %v", ran, found, err)
 	}
 }
 
@@ -109,6 +93,7 @@ const (
 
 // Each check finds the damage it is there for: a soak that finds nothing says something.
 func TestEveryCheckFindsItsDamage(t *testing.T) {
+	v, tested := judge(t), map[string]bool{}
 	for _, c := range []struct {
 		check  string
 		damage []string
@@ -146,11 +131,27 @@ func TestEveryCheckFindsItsDamage(t *testing.T) {
 		{"lease_left_standing", []string{`UPDATE workflows SET lease_owner = 'x', lease_epoch = 1, lease_expires = now() WHERE workflow_id = 'w-r1'`}},
 		{"woken_wrong", []string{`UPDATE woken SET run_id = 'r0' WHERE workflow_id = 'w-r1'`}},
 	} {
-		t.Run(c.check, func(t *testing.T) {
-			if found := judged(t, c.damage...); !slices.Contains(found, c.check) {
-				t.Errorf("after %q: found %v, not %s", c.damage, found, c.check)
-			}
-		})
+		tested[c.check] = true
+		t.Run(c.check, func(t *testing.T) { findsDamage(t, v, c.check, c.damage) })
+	}
+	if ran, _, err := v.all(t.Context()); err != nil || ran != len(tested) {
+		t.Errorf("%d of %d checks are tested: %v", len(tested), ran, err)
+	}
+}
+
+// findsDamage does damage, looks, and takes it back.
+func findsDamage(t *testing.T, v *verifier, check string, damage []string) {
+	ctx := t.Context()
+	tx := must[pgx.Tx](t)(v.conn.Begin(ctx))
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	for _, sql := range damage {
+		tag := must[pgconn.CommandTag](t)(tx.Exec(ctx, sql))
+		if tag.RowsAffected() == 0 && (tag.Update() || tag.Delete() || tag.Insert()) {
+			t.Fatalf("%s: damages nothing", sql)
+		}
+	}
+	if f := must[finding](t)(v.check(ctx, check)); len(f.keys) == 0 {
+		t.Errorf("after %q it finds nothing", damage)
 	}
 }
 
