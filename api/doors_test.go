@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -148,16 +147,6 @@ func checkRefused(t *testing.T, r reply, status int, code string) {
 		t.Errorf("status %d code %q, want %d %q: %.300s", r.status, r.code(), status, code, r.body)
 	}
 	match(t, `{"error":{"code":"<text>","message":"<text>","details?":"<any>"}}`, r.body)
-}
-
-// eventually tries until it holds: for what workers do by themselves.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(nodetest.Patience); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("did not happen: %s", what)
-		}
-	}
 }
 
 func must(t *testing.T, err error) {

@@ -12,8 +12,10 @@ import (
 // it is the first, becomes the subject.
 func Encode(e rendezvous.Event, run string) ([]byte, error) {
 	keys := e.Keys
-	out := envelope{SpecVersion: "1.0", ID: e.ID, Source: e.Source, Type: e.Type, ContentType: e.ContentType, Run: run,
-		Traceparent: e.Trace.Parent, Tracestate: e.Trace.State}
+	out := envelope{
+		SpecVersion: "1.0", ID: e.ID, Source: e.Source, Type: e.Type, ContentType: e.ContentType, Run: run,
+		Traceparent: e.Trace.Parent, Tracestate: e.Trace.State,
+	}
 	if len(keys) > 0 && keys[0].Namespace == "subject" {
 		out.Subject, keys = keys[0].Value, keys[1:]
 	}

@@ -132,7 +132,7 @@ func (p *plane) state(run string) rendezvous.EventState {
 // eventually waits until an event is in that state.
 func (p *plane) eventually(run string, want rendezvous.EventState) {
 	p.t.Helper()
-	for end := time.Now().Add(patience); p.state(run) != want; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); p.state(run) != want; clock.Sleep(context.Background(), clock.System, time.Millisecond) {
 		if time.Now().After(end) {
 			p.t.Fatalf("event %s stays %s, want %s", run, p.state(run), want)
 		}

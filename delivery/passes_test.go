@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/delivery"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/fault"
@@ -26,7 +27,7 @@ func (p *plane) until(passes *delivery.Passes, step time.Duration, what string, 
 		p.clock.Advance(step)
 		passes.Kick()
 		for late := time.Now().Add(20 * time.Millisecond); p.ticks.Load() == before && time.Now().Before(late); {
-			time.Sleep(100 * time.Microsecond)
+			clock.Sleep(context.Background(), clock.System, 100*time.Microsecond)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/delivery"
 	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/store"
@@ -106,7 +107,7 @@ func TestARetryDeliversWhenTheLeaseIsOver(t *testing.T) {
 		p.clock.Advance(pause * time.Millisecond)
 	}
 	p.eventually("run-1", rendezvous.EventConsumed)
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); ; clock.Sleep(context.Background(), clock.System, time.Millisecond) {
 		if n := p.sender.take(); len(n.Resume) == 1 && n.Resume[0].RunID == "run-1" {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/fault"
@@ -141,7 +142,7 @@ func TestAMessageIsAcknowledgedAfterItsNotices(t *testing.T) {
 	done := make(chan []string)
 	go func() { done <- in.deliver(structured(1, "x")) }()
 	for in.state("urn:a", "x") == "" {
-		time.Sleep(time.Millisecond)
+		clock.Sleep(context.Background(), clock.System, time.Millisecond)
 	}
 	select {
 	case got := <-done:

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
 	"github.com/rendezvous-events/rendezvous/store/backend"
@@ -40,7 +41,7 @@ func (p producer) publish(subject, body string, header ...string) {
 func (p producer) get(tenant, id, want string) {
 	p.t.Helper()
 	var last string
-	for end := time.Now().Add(nodetest.Patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(nodetest.Patience); time.Now().Before(end); clock.Sleep(context.Background(), clock.System, 5*time.Millisecond) {
 		r, err := p.nc.Request("rdv."+tenant+".api.events.get", []byte(`{"source":"urn:a","id":"`+id+`","include_data":true}`), nodetest.Patience)
 		must(p.t, err)
 		if last = string(r.Data); strings.Contains(last, want) {
@@ -81,7 +82,7 @@ func TestTheStreamDoorEndToEnd(t *testing.T) {
 	}
 	inbox, err := p.js.Stream(t.Context(), "rdv_INBOX")
 	must(t, err)
-	for end := time.Now().Add(nodetest.Patience); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(nodetest.Patience); ; clock.Sleep(context.Background(), clock.System, 5*time.Millisecond) {
 		info, err := inbox.Info(t.Context())
 		must(t, err)
 		if info.State.Msgs == 0 {
@@ -128,7 +129,7 @@ func TestADrainedNodeLeavesNothingBehind(t *testing.T) {
 	nodetest.Start(t, external)
 	inbox, err := p.js.Consumer(t.Context(), "rdv_INBOX", "ingest")
 	must(t, err)
-	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+	for start := time.Now(); ; clock.Sleep(context.Background(), clock.System, 5*time.Millisecond) {
 		info, err := inbox.Info(t.Context())
 		must(t, err)
 		if info.NumAckPending == 0 && info.NumPending == 0 {

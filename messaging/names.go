@@ -44,6 +44,7 @@ func (n Names) RejectedSubject(tenant string) string { return n.prefix + "." + t
 
 // InboxDurable is the consumer every ingest shares; MatchDurable the one of a partition, shared by every delivery-worker.
 func (n Names) InboxDurable() string { return "ingest" }
+
 func (n Names) MatchDurable(partition int) string {
 	return "match-" + strconv.Itoa(partition)
 }

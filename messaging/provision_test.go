@@ -37,8 +37,10 @@ func TestStreamsAreThoseOfTheTable(t *testing.T) {
 		"rdv_MATCH":    {match, jetstream.WorkQueuePolicy, jetstream.DiscardNew, 32 << 20, -1, 0, dedup, jetstream.FileStorage, 1},
 		"rdv_RESUME":   {[]string{"rdv.*.resume.*"}, jetstream.LimitsPolicy, jetstream.DiscardOld, -1, -1, time.Hour, dedup, jetstream.FileStorage, 1},
 		"rdv_REJECTED": {[]string{"rdv.*.rejected"}, jetstream.LimitsPolicy, jetstream.DiscardOld, -1, -1, 30 * day, dedup, jetstream.FileStorage, 1},
-		"rdv_ADVISORY": {[]string{"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>"},
-			jetstream.LimitsPolicy, jetstream.DiscardOld, -1, -1, 7 * day, dedup, jetstream.FileStorage, 1},
+		"rdv_ADVISORY": {
+			[]string{"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>"},
+			jetstream.LimitsPolicy, jetstream.DiscardOld, -1, -1, 7 * day, dedup, jetstream.FileStorage, 1,
+		},
 	}
 	got := map[string]row{}
 	for _, name := range p.streams() {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -15,36 +17,56 @@ type completionCmd struct {
 func (c *completionCmd) Run(k *kong.Kong) error {
 	words := map[string][]string{}
 	collect(k.Model.Node, "", words)
+	paths := slices.Sorted(maps.Keys(words))
+	slices.Reverse(paths) // a command before what it is a part of: the first that fits is taken
 	switch c.Shell {
 	case "fish":
-		for path, ws := range words {
-			condition := "__fish_use_subcommand"
-			if path != "" {
-				condition = "__fish_seen_subcommand_from " + lastWord(path)
-			}
-			for _, w := range ws {
-				if flag, ok := strings.CutPrefix(w, "--"); ok {
-					fmt.Printf("complete -c rendezvous -n '%s' -l %s\n", condition, flag)
-				} else {
-					fmt.Printf("complete -c rendezvous -f -n '%s' -a %s\n", condition, w)
-				}
-			}
-		}
+		printFish(paths, words)
+	case "zsh":
+		fmt.Println("autoload -U +X bashcompinit && bashcompinit")
+		printBash(paths, words)
 	default:
-		if c.Shell == "zsh" {
-			fmt.Println("autoload -U +X bashcompinit && bashcompinit")
-		}
-		fmt.Println("_rendezvous() {\n  local path=\"\" i\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    case \"${COMP_WORDS[i]}\" in -*) ;; *) path=\"$path ${COMP_WORDS[i]}\" ;; esac\n  done\n  local words=\"\"\n  case \"${path# }\" in")
-		for path, ws := range words {
-			pattern := `"` + path + `"`
-			if path != "" {
-				pattern += `|"` + path + ` "*`
-			}
-			fmt.Printf("    %s) words=\"%s\" ;;\n", pattern, strings.Join(ws, " "))
-		}
-		fmt.Println("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o default -F _rendezvous rendezvous")
+		printBash(paths, words)
 	}
 	return nil
+}
+
+func printFish(paths []string, words map[string][]string) {
+	for _, path := range paths {
+		condition := "__fish_use_subcommand"
+		if path != "" {
+			condition = "__fish_seen_subcommand_from " + lastWord(path)
+		}
+		for _, w := range words[path] {
+			if flag, ok := strings.CutPrefix(w, "--"); ok {
+				fmt.Printf("complete -c rendezvous -n '%s' -l %s\n", condition, flag)
+			} else {
+				fmt.Printf("complete -c rendezvous -f -n '%s' -a %s\n", condition, w)
+			}
+		}
+	}
+}
+
+func printBash(paths []string, words map[string][]string) {
+	fmt.Print(`_rendezvous() {
+  local line="" words="" i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case "${COMP_WORDS[i]}" in -*) ;; *) line="$line ${COMP_WORDS[i]}" ;; esac
+  done
+  case "${line# }" in
+`)
+	for _, path := range paths {
+		pattern := `"` + path + `"`
+		if path != "" {
+			pattern += `|"` + path + ` "*`
+		}
+		fmt.Printf("    %s) words=\"%s\" ;;\n", pattern, strings.Join(words[path], " "))
+	}
+	fmt.Print(`  esac
+  COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _rendezvous rendezvous
+`)
 }
 
 // collect notes under each command's path what may follow it.

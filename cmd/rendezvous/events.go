@@ -256,10 +256,8 @@ func describeEvent(e wire.Event) {
 	if e.Erased {
 		t.add("erased", "yes")
 	}
-	if e.Payload != nil && e.Payload.Data != nil {
-		t.add("data", string(e.Payload.Data))
-	} else if e.Payload != nil && e.Payload.Base64 != nil {
-		t.add("data", fmt.Sprintf("%d bytes", len(*e.Payload.Base64)))
+	if e.Payload != nil {
+		t.add("data", payloadText(e.Payload))
 	}
 	t.print()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -29,7 +30,7 @@ type cli struct {
 func main() {
 	var c cli
 	k := kong.Must(&c, kong.Name("rendezvous"), kong.Description("Events meet the runs that wait for them, exactly once."),
-		kong.DefaultEnvars("RENDEZVOUS"), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Exit(exit))
+		kong.DefaultEnvars("RENDEZVOUS"), kong.PostBuild(settingsOnly), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Exit(exit))
 	parsed, err := k.Parse(os.Args[1:])
 	k.FatalIfErrorf(err)
 	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -40,6 +41,25 @@ func main() {
 		os.Exit(worker.ExitCode(err))
 	}
 }
+
+// settingsOnly takes the environment variables away from flags that are no settings but say what one command is to do: --data names a folder in one command
+// and a payload in another, and no variable of the environment may end a run.
+func settingsOnly(k *kong.Kong) error {
+	for _, command := range k.Model.Leaves(false) {
+		for _, f := range command.Flags {
+			if !processes[command.Name] && !slices.Contains(reaching, f.Name) {
+				f.Envs, f.Tag.Envs = nil, nil
+			}
+		}
+	}
+	return nil
+}
+
+// processes are the commands all of whose flags are settings, reaching the settings of all others: how a plane is reached.
+var (
+	processes = map[string]bool{"up": true, "migrate": true, "doctor": true}
+	reaching  = []string{"server", "tenant", "token", "context", "output"}
+)
 
 func exit(code int) {
 	if code != 0 {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/client"
+	"github.com/rendezvous-events/rendezvous/cloudevents"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
@@ -150,16 +153,30 @@ func (c *runHistoryCmd) Run(ctx context.Context) error {
 func printHistory(records []wire.Record) {
 	t := table{heads: []string{"SEQ", "AT", "KIND", "EFFECT", "DATA", "PAYLOAD"}}
 	for _, r := range records {
-		payload := ""
-		if r.Payload != nil {
-			payload = shorten(string(r.Payload.Data), 60)
-			if r.Payload.Base64 != nil {
-				payload = fmt.Sprintf("%d bytes", len(*r.Payload.Base64))
-			}
-		}
-		t.add(r.Seq, clockTime(r.RecordedAt.Time), r.Kind, r.Effect, shorten(string(r.Data), 100), payload)
+		t.add(r.Seq, clockTime(r.RecordedAt.Time), r.Kind, r.Effect, shorten(string(r.Data), 100), shorten(payloadText(r.Payload), 60))
 	}
 	t.print()
+}
+
+// payloadText is a payload as people read it: JSON and text as they are, on one line, of anything else its size.
+func payloadText(p *wire.Payload) string {
+	b, contentType, err := p.Bytes()
+	text := strings.HasPrefix(contentType, "text/") || contentType != "" && cloudevents.IsJSON(contentType)
+	switch {
+	case p == nil || err != nil:
+		return ""
+	case text && utf8.Valid(b):
+		return strings.Map(printable, strings.Join(strings.Fields(string(b)), " "))
+	}
+	return fmt.Sprintf("%d bytes", len(b))
+}
+
+// printable drops what would steer a terminal.
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return -1
+	}
+	return r
 }
 
 func shorten(s string, most int) string {

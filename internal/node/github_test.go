@@ -3,6 +3,7 @@ package node_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/client"
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/cloudevents"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
@@ -248,7 +250,7 @@ func settled(t *testing.T, c *client.Client) {
 	must(t, err)
 	s, err := js.Stream(t.Context(), "rdv_MATCH")
 	must(t, err)
-	for quiet, end := 0, time.Now().Add(nodetest.Patience); quiet < 3; time.Sleep(20 * time.Millisecond) {
+	for quiet, end := 0, time.Now().Add(nodetest.Patience); quiet < 3; clock.Sleep(context.Background(), clock.System, 20*time.Millisecond) {
 		info, err := s.Info(t.Context())
 		must(t, err)
 		if quiet++; info.State.Msgs > 0 {

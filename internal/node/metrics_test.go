@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/client"
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
 	"github.com/rendezvous-events/rendezvous/wire"
@@ -122,7 +124,7 @@ func traffic(t *testing.T, n *node.Node) {
 	must(t, err)
 	e.ID = "p-2"
 	must(t, c.Publish(t.Context(), e))
-	for end := time.Now().Add(nodetest.Patience); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(nodetest.Patience); ; clock.Sleep(context.Background(), clock.System, 5*time.Millisecond) {
 		first, err1 := c.GetEvent(t.Context(), rendezvous.EventID{Source: e.Source, ID: "p-1"}, false)
 		_, err2 := c.GetEvent(t.Context(), e.EventID, false)
 		if err1 == nil && err2 == nil && first.State == rendezvous.EventConsumed {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/client"
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
 	"github.com/rendezvous-events/rendezvous/internal/pgtest"
@@ -99,7 +100,7 @@ func (tr *traced) until(id, outcome string) {
 // span waits for the one span of that name in a trace (nil: any) that carries an attribute.
 func (tr *traced) span(trace []byte, name, key, value string) *tracepb.Span {
 	tr.t.Helper()
-	for end := time.Now().Add(nodetest.Patience); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(nodetest.Patience); ; clock.Sleep(context.Background(), clock.System, 10*time.Millisecond) {
 		found := tr.receiver.find(name, func(s *tracepb.Span) bool {
 			return (trace == nil || bytes.Equal(s.TraceId, trace)) && (key == "" || attribute(s, key) == value)
 		})
@@ -205,7 +206,7 @@ func TestOneTraceFromTheProducerToTheResume(t *testing.T) {
 // serverSpan waits for the one span of a verb on the plane's side.
 func (tr *traced) serverSpan(verb string) *tracepb.Span {
 	tr.t.Helper()
-	for end := time.Now().Add(nodetest.Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(nodetest.Patience); time.Now().Before(end); clock.Sleep(context.Background(), clock.System, 10*time.Millisecond) {
 		if found := tr.receiver.find(verb, func(s *tracepb.Span) bool { return s.Kind == server }); len(found) == 1 {
 			return found[0]
 		}

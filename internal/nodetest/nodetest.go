@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 )
 
@@ -49,7 +50,7 @@ func Config(t testing.TB, change ...func(*node.Config)) node.Config {
 // Stop takes a node down and fails the test where that does not go in order.
 func Stop(t testing.TB, n *node.Node) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := clock.WithTimeout(context.Background(), clock.System, Patience)
 	defer cancel()
 	if err := n.Stop(ctx); err != nil {
 		t.Errorf("stop the node: %v", err)

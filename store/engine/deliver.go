@@ -49,13 +49,12 @@ type errand struct {
 
 // delivering is one try of DeliverToBatch. Rows change as items are judged, so a later item sees what an earlier one did.
 type delivering struct {
-	u       *unit
-	events  map[backend.EventKey]*backend.Event // known ones, and those new in this batch
-	numbers []int64                             // drawn in input order of the identities that were not known
-	number  map[backend.EventKey]int64
-	runs    map[backend.RunKey]*backend.Run
-	waits   map[backend.RunKey][]*backend.Wait // of unsealed runs, by number
-	kept    map[backend.RunKey]int
+	u      *unit
+	events map[backend.EventKey]*backend.Event // known ones, and those new in this batch
+	number map[backend.EventKey]int64          // drawn in input order for the identities that were not known
+	runs   map[backend.RunKey]*backend.Run
+	waits  map[backend.RunKey][]*backend.Wait // of unsealed runs, by number
+	kept   map[backend.RunKey]int
 }
 
 func (u *unit) deliverTo(ctx context.Context, in []errand) ([]store.Delivery, error) {

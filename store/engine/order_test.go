@@ -101,16 +101,21 @@ func TestLegalOrder(t *testing.T) {
 	}{
 		{"HI-10 a workflow begins with RunStarted", orderFacts{}, []rendezvous.Record{starts(orderRun, ""), opens("a", 1)}, want{}},
 		{
-			"HI-10 a workflow does not begin otherwise", orderFacts{},
-			[]rendezvous.Record{bare(rendezvous.Note)}, want{rendezvous.CodeInvalid, map[string]any{"record": 0}},
+			"HI-10 a workflow does not begin otherwise",
+			orderFacts{},
+			[]rendezvous.Record{bare(rendezvous.Note)},
+			want{rendezvous.CodeInvalid, map[string]any{"record": 0}},
 		},
 		{
 			"G1 no second root", running(),
-			[]rendezvous.Record{starts(orderNext, "")}, want{refused, map[string]any{"run": orderRun}},
+			[]rendezvous.Record{starts(orderNext, "")},
+			want{refused, map[string]any{"run": orderRun}},
 		},
 		{
-			"G1 no second root in one batch", orderFacts{},
-			[]rendezvous.Record{starts(orderRun, ""), starts(orderRun, "")}, want{refused, map[string]any{"record": 1}},
+			"G1 no second root in one batch",
+			orderFacts{},
+			[]rendezvous.Record{starts(orderRun, ""), starts(orderRun, "")},
+			want{refused, map[string]any{"record": 1}},
 		},
 		{"HI-11 both links land", running(), []rendezvous.Record{continues(orderNext), starts(orderNext, orderRun)}, want{}},
 		{
@@ -125,7 +130,8 @@ func TestLegalOrder(t *testing.T) {
 		},
 		{
 			"G3 all closed by the batch", open,
-			[]rendezvous.Record{done("a", 1), fails("b", 1, true), continues(orderNext), starts(orderNext, orderRun)}, want{},
+			[]rendezvous.Record{done("a", 1), fails("b", 1, true), continues(orderNext), starts(orderNext, orderRun)},
+			want{},
 		},
 		{
 			"G3 what the batch opens is open", running(),
@@ -134,7 +140,8 @@ func TestLegalOrder(t *testing.T) {
 		},
 		{
 			"G3 an open wait does not refuse", running(stored(3, waits("w", 1))),
-			[]rendezvous.Record{waits("v", 1), continues(orderNext), starts(orderNext, orderRun)}, want{},
+			[]rendezvous.Record{waits("v", 1), continues(orderNext), starts(orderNext, orderRun)},
+			want{},
 		},
 		{"HI-15 pause while paused", paused, []rendezvous.Record{bare(rendezvous.RunPaused)}, want{refused, map[string]any{"current": "paused"}}},
 		{"HI-15 resume while running", running(), []rendezvous.Record{bare(rendezvous.RunResumed)}, want{refused, map[string]any{"current": "running"}}},
@@ -144,40 +151,48 @@ func TestLegalOrder(t *testing.T) {
 		{"HI-16 paused: no wait", paused, []rendezvous.Record{waits("n", 1)}, want{refused, map[string]any{"what": "paused"}}},
 		{
 			"RN-47 paused: no new run", paused,
-			[]rendezvous.Record{continues(orderNext), starts(orderNext, orderRun)}, want{refused, map[string]any{"what": "paused"}},
+			[]rendezvous.Record{continues(orderNext), starts(orderNext, orderRun)},
+			want{refused, map[string]any{"what": "paused"}},
 		},
 		{
 			"HI-16 paused: facts are taken", paused,
-			[]rendezvous.Record{done("a", 1), rec(rendezvous.WaitAnswered, "w", 1, nil), bare(rendezvous.Note)}, want{},
+			[]rendezvous.Record{done("a", 1), rec(rendezvous.WaitAnswered, "w", 1, nil), bare(rendezvous.Note)},
+			want{},
 		},
 		{"HI-14 paused: it may complete", paused, []rendezvous.Record{bare(rendezvous.RunCompleted)}, want{}},
 		{"RN-52 pausing: no effect", pausing, []rendezvous.Record{opens("n", 1)}, want{refused, map[string]any{"what": "pausing"}}},
 		{"RN-52 pausing: no wait", pausing, []rendezvous.Record{waits("n", 1)}, want{refused, map[string]any{"what": "pausing"}}},
 		{
 			"RN-52 pausing: no new run", pausing,
-			[]rendezvous.Record{continues(orderNext), starts(orderNext, orderRun)}, want{refused, map[string]any{"what": "pausing"}},
+			[]rendezvous.Record{continues(orderNext), starts(orderNext, orderRun)},
+			want{refused, map[string]any{"what": "pausing"}},
 		},
 		{"RN-52 pausing: an outcome is taken", pausing, []rendezvous.Record{done("a", 1), bare(rendezvous.RunPaused)}, want{}},
 		{
 			"HI-17 opened twice", running(stored(4, opens("a", 1))),
-			[]rendezvous.Record{opens("a", 1)}, want{taken, map[string]any{"seq": int64(4), "effect": "a", "attempt": 1}},
+			[]rendezvous.Record{opens("a", 1)},
+			want{taken, map[string]any{"seq": int64(4), "effect": "a", "attempt": 1}},
 		},
 		{
 			"HI-17 opened twice in one batch", running(),
-			[]rendezvous.Record{bare(rendezvous.Note), opens("a", 1), opens("a", 1)}, want{taken, map[string]any{"seq": int64(12), "record": 2}},
+			[]rendezvous.Record{bare(rendezvous.Note), opens("a", 1), opens("a", 1)},
+			want{taken, map[string]any{"seq": int64(12), "record": 2}},
 		},
 		{
 			"G7 a key of an effect names no wait", running(stored(4, opens("a", 1)), stored(5, done("a", 1))),
-			[]rendezvous.Record{waits("a", 1)}, want{taken, map[string]any{"seq": int64(4)}},
+			[]rendezvous.Record{waits("a", 1)},
+			want{taken, map[string]any{"seq": int64(4)}},
 		},
 		{"G7 a key of a wait names no effect", running(stored(4, waits("a", 1))), []rendezvous.Record{opens("a", 2)}, want{taken, map[string]any{"seq": int64(4)}}},
 		{
 			"HI-18 closed twice", running(stored(4, opens("a", 1)), stored(6, done("a", 1))),
-			[]rendezvous.Record{fails("a", 1, false)}, want{refused, map[string]any{"seq": int64(6), "kind": string(rendezvous.EffectDone)}},
+			[]rendezvous.Record{fails("a", 1, false)},
+			want{refused, map[string]any{"seq": int64(6), "kind": string(rendezvous.EffectDone)}},
 		},
 		{
 			"HI-18 closed twice in one batch", running(stored(4, opens("a", 1))),
-			[]rendezvous.Record{done("a", 1), done("a", 1)}, want{refused, map[string]any{"seq": int64(11), "record": 1}},
+			[]rendezvous.Record{done("a", 1), done("a", 1)},
+			want{refused, map[string]any{"seq": int64(11), "record": 1}},
 		},
 		{"HI-18 never opened", running(), []rendezvous.Record{done("a", 1)}, want{refused, map[string]any{"effect": "a"}}},
 		{"HI-18 a later attempt never opened", running(stored(4, opens("a", 1))), []rendezvous.Record{done("a", 2)}, want{refused, nil}},
@@ -187,25 +202,30 @@ func TestLegalOrder(t *testing.T) {
 		}, want{}},
 		{
 			"HI-19 a retryable failure admits the next attempt", running(stored(4, opens("a", 1)), stored(5, fails("a", 1, true))),
-			[]rendezvous.Record{opens("a", 2), done("a", 2)}, want{},
+			[]rendezvous.Record{opens("a", 2), done("a", 2)},
+			want{},
 		},
 		{"HI-19 in one batch", running(), []rendezvous.Record{opens("a", 1), fails("a", 1, true), opens("a", 2)}, want{}},
 		{
 			"HI-19 a final failure does not", running(stored(4, opens("a", 1)), stored(5, fails("a", 1, false))),
-			[]rendezvous.Record{opens("a", 2)}, want{refused, map[string]any{"current": string(rendezvous.EffectFailed), "seq": int64(5)}},
+			[]rendezvous.Record{opens("a", 2)},
+			want{refused, map[string]any{"current": string(rendezvous.EffectFailed), "seq": int64(5)}},
 		},
 		{
 			"G8 not while the attempt before is open", running(stored(4, opens("a", 1))),
-			[]rendezvous.Record{opens("a", 2)}, want{refused, map[string]any{"current": "open", "seq": int64(4)}},
+			[]rendezvous.Record{opens("a", 2)},
+			want{refused, map[string]any{"current": "open", "seq": int64(4)}},
 		},
 		{
 			"G8 not after success", running(stored(4, opens("a", 1)), stored(5, done("a", 1))),
-			[]rendezvous.Record{opens("a", 2)}, want{refused, map[string]any{"current": string(rendezvous.EffectDone)}},
+			[]rendezvous.Record{opens("a", 2)},
+			want{refused, map[string]any{"current": string(rendezvous.EffectDone)}},
 		},
 		{"G8 no attempt is left out", running(stored(4, opens("a", 1)), stored(5, fails("a", 1, true))), []rendezvous.Record{opens("a", 3)}, want{refused, nil}},
 		{
 			"G8 a wait has no second attempt", running(stored(4, waits("w", 1)), stored(5, rec(rendezvous.WaitAnswered, "w", 1, nil))),
-			[]rendezvous.Record{waits("w", 2)}, want{refused, map[string]any{"seq": int64(5)}},
+			[]rendezvous.Record{waits("w", 2)},
+			want{refused, map[string]any{"seq": int64(5)}},
 		},
 		{"history.md 1: no seq beyond the last", func() orderFacts {
 			f := running()

@@ -62,10 +62,11 @@ func (s *stores) lend(t *testing.T) *lent {
 
 // TestBackend asks postgres what store/engine relies on.
 func TestBackend(t *testing.T) {
+	t.Parallel()
 	s := &stores{tb: t}
 	backendtest.Run(t, func(t *testing.T) (backend.Backend, func(time.Duration)) {
-		l := s.lend(t)
-		return l, advancer(t, l.url)
+		url := s.lend(t).url
+		return open(t, url), advancer(t, url) // one of its own, which the case really closes
 	})
 }
 
@@ -85,12 +86,14 @@ func (s *stores) harness(t *testing.T, o storetest.Options) *storetest.Harness {
 
 // TestBattery proves the contract on postgres.
 func TestBattery(t *testing.T) {
+	t.Parallel() // most of its time is waiting for the disk
 	s := &stores{tb: t}
 	storetest.Run(t, func(t *testing.T) *storetest.Harness { return s.harness(t, storetest.Options{}) })
 }
 
 // TestBatteryDecorated proves that what production puts around a backend changes nothing.
 func TestBatteryDecorated(t *testing.T) {
+	t.Parallel()
 	s := &stores{tb: t}
 	layers := []func(backend.Backend) backend.Backend{
 		traced.Wrap(otel.Tracer("test"), otel.Meter("test"), clock.System),

@@ -54,7 +54,8 @@ func (d damage) Minter(tenant string, id rendezvous.EventID) error {
 	return d.do(
 		step{sql: `ALTER TABLE events DROP CONSTRAINT IF EXISTS events_minted`},
 		step{
-			`UPDATE events SET minted_actor = 'kim', minted_basis = '' WHERE tenant = $1 AND source = $2 AND id = $3`, []any{tenant, id.Source, id.ID},
+			`UPDATE events SET minted_actor = 'kim', minted_basis = '' WHERE tenant = $1 AND source = $2 AND id = $3`,
+			[]any{tenant, id.Source, id.ID},
 			fmt.Sprintf("event %v in %s", id, tenant),
 		})
 }
@@ -63,7 +64,8 @@ func (d damage) Event(tenant string, id rendezvous.EventID) error {
 	return d.do(
 		step{sql: `ALTER TABLE events DROP CONSTRAINT IF EXISTS events_keys`},
 		step{
-			`UPDATE events SET keys = keys || ARRAY['half a key'] WHERE tenant = $1 AND source = $2 AND id = $3`, []any{tenant, id.Source, id.ID},
+			`UPDATE events SET keys = keys || ARRAY['half a key'] WHERE tenant = $1 AND source = $2 AND id = $3`,
+			[]any{tenant, id.Source, id.ID},
 			fmt.Sprintf("event %v in %s", id, tenant),
 		})
 }
@@ -72,7 +74,8 @@ func (d damage) Wait(tenant string, id rendezvous.WaitID) error {
 	return d.do(
 		step{sql: `ALTER TABLE waits DROP CONSTRAINT IF EXISTS waits_keys`},
 		step{
-			`UPDATE waits SET keys = keys || ARRAY['half a key'] WHERE tenant = $1 AND run_id = $2 AND effect = $3`, []any{tenant, id.RunID, id.Effect},
+			`UPDATE waits SET keys = keys || ARRAY['half a key'] WHERE tenant = $1 AND run_id = $2 AND effect = $3`,
+			[]any{tenant, id.RunID, id.Effect},
 			fmt.Sprintf("wait %v in %s", id, tenant),
 		})
 }
@@ -81,14 +84,16 @@ func (d damage) Lease(tenant, workflowID string) error {
 	return d.do(
 		step{sql: `ALTER TABLE workflows DROP CONSTRAINT IF EXISTS workflows_lease`},
 		step{
-			`UPDATE workflows SET lease_epoch = -1 WHERE tenant = $1 AND workflow_id = $2`, []any{tenant, workflowID},
+			`UPDATE workflows SET lease_epoch = -1 WHERE tenant = $1 AND workflow_id = $2`,
+			[]any{tenant, workflowID},
 			fmt.Sprintf("workflow %q in %s", workflowID, tenant),
 		})
 }
 
 func (d damage) Record(tenant, workflowID string, seq int64) error {
 	return d.do(step{
-		`UPDATE history SET data = '{' WHERE tenant = $1 AND workflow_id = $2 AND seq = $3`, []any{tenant, workflowID, seq},
+		`UPDATE history SET data = '{' WHERE tenant = $1 AND workflow_id = $2 AND seq = $3`,
+		[]any{tenant, workflowID, seq},
 		fmt.Sprintf("record %d of %q in %s", seq, workflowID, tenant),
 	})
 }
@@ -96,7 +101,8 @@ func (d damage) Record(tenant, workflowID string, seq int64) error {
 func (d damage) Rewrite(tenant, workflowID string, seq int64, kind rendezvous.Kind, v int, data string) error {
 	return d.do(step{
 		`UPDATE history SET kind = $4, v = $5, data = $6 WHERE tenant = $1 AND workflow_id = $2 AND seq = $3`,
-		[]any{tenant, workflowID, seq, string(kind), v, data}, fmt.Sprintf("record %d of %q in %s", seq, workflowID, tenant),
+		[]any{tenant, workflowID, seq, string(kind), v, data},
+		fmt.Sprintf("record %d of %q in %s", seq, workflowID, tenant),
 	})
 }
 
@@ -123,7 +129,8 @@ func (d damage) Keep(tenant string, id rendezvous.WaitID) (restore func() error,
 	err = d.do(
 		step{sql: `CREATE TABLE ` + name + ` AS SELECT * FROM waits WITH NO DATA`},
 		step{
-			`INSERT INTO ` + name + ` SELECT * FROM waits WHERE tenant = $1 AND run_id = $2 AND effect = $3`, []any{tenant, id.RunID, id.Effect},
+			`INSERT INTO ` + name + ` SELECT * FROM waits WHERE tenant = $1 AND run_id = $2 AND effect = $3`,
+			[]any{tenant, id.RunID, id.Effect},
 			fmt.Sprintf("wait %v in %s", id, tenant),
 		},
 		step{sql: `CREATE TABLE ` + name + `_event AS SELECT e.* FROM events e JOIN ` + name + ` w ON e.number = w.held_number`},

@@ -57,14 +57,23 @@ func onePairTwice(t *testing.T, h *Harness) {
 func pairsReadAlike(t *testing.T, h *Harness) {
 	f := h.Fix(t)
 	pairs := []rendezvous.EventID{
-		{Source: "a", ID: "1"}, {Source: "b", ID: "1"},
-		{Source: "a", ID: "b/c"}, {Source: "a/b", ID: "c"},
-		{Source: "a:b", ID: "c"}, {Source: "a", ID: "b:c"},
-		{Source: "a b", ID: "c"}, {Source: "a", ID: "b c"},
-		{Source: "a|b", ID: "c"}, {Source: "a", ID: "b|c"},
-		{Source: "ab", ID: "c"}, {Source: "a", ID: "bc"},
-		{Source: "A", ID: "1"}, {Source: "a", ID: " 1"}, {Source: "a", ID: "1 "}, // equality is bytes (R4)
-		{Source: "é", ID: "1"}, {Source: "e\u0301", ID: "1"},
+		{Source: "a", ID: "1"},
+		{Source: "b", ID: "1"},
+		{Source: "a", ID: "b/c"},
+		{Source: "a/b", ID: "c"},
+		{Source: "a:b", ID: "c"},
+		{Source: "a", ID: "b:c"},
+		{Source: "a b", ID: "c"},
+		{Source: "a", ID: "b c"},
+		{Source: "a|b", ID: "c"},
+		{Source: "a", ID: "b|c"},
+		{Source: "ab", ID: "c"},
+		{Source: "a", ID: "bc"},
+		{Source: "A", ID: "1"},
+		{Source: "a", ID: " 1"},
+		{Source: "a", ID: "1 "}, // equality is bytes (R4)
+		{Source: "é", ID: "1"},
+		{Source: "e\u0301", ID: "1"},
 	}
 	numbers := map[int64]bool{}
 	for _, id := range pairs {
@@ -110,8 +119,12 @@ func pairTwiceInBatch(t *testing.T, h *Harness) {
 	changed := a
 	changed.Payload = []byte("other")
 	items := []store.BufferItem{
-		{Tenant: f.Name(), Event: b}, {Tenant: f.Name(), Event: a}, {Tenant: f.Name(), Event: known}, {Tenant: f.Name(), Event: a},
-		{Tenant: f.Name(), Event: changed}, {Tenant: other.Name(), Event: changed},
+		{Tenant: f.Name(), Event: b},
+		{Tenant: f.Name(), Event: a},
+		{Tenant: f.Name(), Event: known},
+		{Tenant: f.Name(), Event: a},
+		{Tenant: f.Name(), Event: changed},
+		{Tenant: other.Name(), Event: changed},
 	}
 	out := must(h.Store.BufferBatch(ctx, items, now))(t, "buffer a batch")
 	var got []string

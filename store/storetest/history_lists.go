@@ -211,7 +211,8 @@ func queried(t *testing.T, h *Harness) {
 		{"queues", store.WorkflowFilter{Queues: []string{"slow"}}, func(w store.Workflow) bool { return w.Queue == "slow" }},
 		{"prefix", store.WorkflowFilter{Prefix: "a-"}, func(w store.Workflow) bool { return strings.HasPrefix(w.WorkflowID, "a-") }},
 		{
-			"all parts", store.WorkflowFilter{Prefix: "a-", Queues: []string{"slow"}, Types: []string{"order"}},
+			"all parts",
+			store.WorkflowFilter{Prefix: "a-", Queues: []string{"slow"}, Types: []string{"order"}},
 			func(w store.Workflow) bool { return w.WorkflowID[0] == 'a' && w.Queue == "slow" && w.Type == "order" },
 		},
 		{"a pattern is text", store.WorkflowFilter{Prefix: "%"}, func(store.Workflow) bool { return false }},

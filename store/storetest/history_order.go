@@ -46,8 +46,10 @@ func everyKind(t *testing.T, h *Harness) {
 		rec.Payload, rec.ContentType = []byte(payload), "text/plain"
 		return rec
 	}
-	r := f.StartAs(store.Start{WorkflowID: ID("workflow"), RunID: ID("run"), Type: "order", Queue: "slow", Input: []byte("in"), ContentType: "text/plain",
-		Parent: "parent", CodeVersion: "v7"})
+	r := f.StartAs(store.Start{
+		WorkflowID: ID("workflow"), RunID: ID("run"), Type: "order", Queue: "slow", Input: []byte("in"), ContentType: "text/plain",
+		Parent: "parent", CodeVersion: "v7",
+	})
 	started := r.History()[0]
 	eq(t, "run.started", started.Data, rendezvous.EncodeData(rendezvous.RunStartedData{Type: "order", Queue: "slow", Parent: "parent", CodeVersion: "v7"}))
 	SamePayload(t, started.Payload, []byte("in"))
