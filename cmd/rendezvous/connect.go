@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/client"
@@ -18,6 +19,9 @@ type remote struct {
 	Context string `help:"Name of a context in the contexts file, giving server, tenant and token where flags and environment do not." placeholder:"NAME"`
 	Output  string `short:"o" help:"table for people, json or jsonl for programs." enum:"table,json,jsonl" default:"table"`
 }
+
+// patience is how long a command tries to reach a plane that does not answer.
+const patience = 3 * time.Second
 
 // namedContext is one entry of the contexts file: {"contexts":{"prod":{"server":"https://…","tenant":"acme","token_file":"/…"}}}.
 type namedContext struct {
@@ -45,6 +49,7 @@ func (r *remote) client() (*client.Client, error) {
 	}
 	return client.New(client.Options{
 		URL: or(server, "http://127.0.0.1:7480"), Tenant: or(tenant, rendezvous.DefaultTenant), Token: token,
+		Retry: client.Retry{Elapsed: patience}, // somebody sits in front of it
 	})
 }
 
