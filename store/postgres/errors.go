@@ -54,6 +54,8 @@ func translateServer(pg *pgconn.PgError) error {
 		return unavailable("the database's disk is full; nothing was done").Because(cause)
 	case "25006":
 		return unavailable("the database is read-only (a standby?); nothing was done").Because(cause)
+	case "42704": // undefined object, here a setting
+		return unavailable("the database does not know a setting this build needs; PostgreSQL 14 or newer is required").Because(cause)
 	case "42P01", "42703", "42883", "3F000": // undefined table, column, function, schema
 		return unavailable("the schema of the database is not this build's; migrate it").Because(cause)
 	}

@@ -51,6 +51,7 @@ func TestTranslateErrors(t *testing.T) {
 		{"a standby", serverFault("25006", ""), rendezvous.ErrUnavailable},
 		{"wrong password", serverFault("28P01", ""), rendezvous.ErrUnavailable},
 		{"no such database", serverFault("3D000", ""), rendezvous.ErrUnavailable},
+		{"too old a server", serverFault("42704", ""), rendezvous.ErrUnavailable},
 		{"no such table", serverFault("42P01", ""), rendezvous.ErrUnavailable},
 		{"anything else of the server", serverFault("0A000", ""), rendezvous.ErrUnavailable},
 		{"cut connection", io.ErrUnexpectedEOF, rendezvous.ErrUnavailable},

@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"github.com/rendezvous-events/rendezvous"
 )
 
 //go:embed migrations
@@ -44,6 +46,9 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return fmt.Errorf("store/postgres: cannot prepare the migrations of this build: %w", err)
 	}
+	if err := checkEncoding(ctx, db); err != nil {
+		return err
+	}
 	stored, err := provider.GetDBVersion(ctx)
 	if err != nil {
 		return translate(err)
@@ -57,6 +62,18 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 			return unavailable("migration %s failed and was undone; see the server's log", path.Base(partial.Failed.Source.Path)).Because(translate(partial.Err))
 		}
 		return translate(err)
+	}
+	return nil
+}
+
+// checkEncoding refuses a database in which not every text can be stored, before anything is made in it.
+func checkEncoding(ctx context.Context, db *sql.DB) error {
+	var encoding string
+	if err := db.QueryRowContext(ctx, "SHOW server_encoding").Scan(&encoding); err != nil {
+		return translate(err)
+	}
+	if encoding != "UTF8" {
+		return rendezvous.InvalidField("store", "the encoding of the database is %s; create one with encoding UTF8", encoding).With("value", encoding)
 	}
 	return nil
 }

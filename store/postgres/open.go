@@ -34,7 +34,10 @@ type Config struct {
 	notice func(*pgconn.PgConn, *pgconn.Notice) // for tests: what the server remarks
 }
 
-const defaultConns = 16
+const (
+	defaultConns   = 16
+	connectTimeout = 10 * time.Second
+)
 
 func (c Config) withDefaults() Config {
 	if c.Clock == nil {
@@ -143,6 +146,9 @@ func configureSession(config *pgx.ConnConfig, c Config) {
 	} {
 		config.RuntimeParams[name] = value
 	}
+	if config.ConnectTimeout == 0 { // the URL says none: a host that swallows packets is not waited for at length
+		config.ConnectTimeout = connectTimeout
+	}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "rendezvous"
 	}
@@ -155,14 +161,9 @@ func (b *Backend) checkStore(ctx context.Context, c Config) error {
 		return err
 	}
 	defer conn.Release()
-	var encoding string
 	var versioned, shifted bool
-	if err := conn.QueryRow(ctx, "SELECT current_setting('server_encoding'), to_regclass($1) IS NOT NULL, to_regclass('rdv_clock') IS NOT NULL",
-		versionTable).Scan(&encoding, &versioned, &shifted); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL, to_regclass('rdv_clock') IS NOT NULL", versionTable).Scan(&versioned, &shifted); err != nil {
 		return translate(err)
-	}
-	if encoding != "UTF8" {
-		return rendezvous.InvalidField("store", "the encoding of the database is %s; create one with encoding UTF8", encoding).With("value", encoding)
 	}
 	if shifted && !c.TestClock {
 		return rendezvous.InvalidField("store", "this is a store of tests: its clock was shifted; use another database")
