@@ -124,13 +124,34 @@ func TestExitCodes(t *testing.T) {
 	u.ok("", "run", "start", "order", "--workflow-id", "w", "--run-id", "r")
 	u.ok("", "event", "put", "--type", "t", "--source", "s", "--id", "1", "--data", "1")
 	for _, args := range [][]string{
-		{}, {"dance"}, {"run", "dance"}, {"run", "show"}, {"run", "show", "w", "--colour"}, {"run", "list", "--limit", "many"}, {"run", "show", "w", "-o", "xml"},
-		{"event", "put"}, {"event", "put", "--type", "t", "--data", "{"}, {"event", "put", "--type", "t", "--data", "@/nonexistent"},
-		{"event", "put", "--type", "t", "--key", "order"}, {"event", "put", "--type", "t", "--expires", "soon"}, {"event", "put", "--file", "/nonexistent"},
-		{"event", "put", "--type", "t", "--file", "x"}, {"event", "put", "--type", "rendezvous.x"}, {"run", "list", "--limit", "1001"},
-		{"run", "start", "t", "--tenant", "a.b"}, {"run", "start", "t", "--server", "nonsense"}, {"run", "start", "t", "--context", "unheard"},
-		{"wait", "register", "r", "e"}, {"migrate"}, {"migrate", "--store", "memory:"}, {"up", "--store", "mysql://x"}, {"up", "--http", "0.0.0.0:0"},
-		{"up", "--sweep-tick", "1ns"}, {"up", "--shards", "0"}, {"up", "--event-limit", "2000000"}, {"completion", "powershell"},
+		{},
+		{"dance"},
+		{"run", "dance"},
+		{"run", "show"},
+		{"run", "show", "w", "--colour"},
+		{"run", "list", "--limit", "many"},
+		{"run", "show", "w", "-o", "xml"},
+		{"event", "put"},
+		{"event", "put", "--type", "t", "--data", "{"},
+		{"event", "put", "--type", "t", "--data", "@/nonexistent"},
+		{"event", "put", "--type", "t", "--key", "order"},
+		{"event", "put", "--type", "t", "--expires", "soon"},
+		{"event", "put", "--file", "/nonexistent"},
+		{"event", "put", "--type", "t", "--file", "x"},
+		{"event", "put", "--type", "rendezvous.x"},
+		{"run", "list", "--limit", "1001"},
+		{"run", "start", "t", "--tenant", "a.b"},
+		{"run", "start", "t", "--server", "nonsense"},
+		{"run", "start", "t", "--context", "unheard"},
+		{"wait", "register", "r", "e"},
+		{"migrate"},
+		{"migrate", "--store", "memory:"},
+		{"up", "--store", "mysql://x"},
+		{"up", "--http", "0.0.0.0:0"},
+		{"up", "--sweep-tick", "1ns"},
+		{"up", "--shards", "0"},
+		{"up", "--event-limit", "2000000"},
+		{"completion", "powershell"},
 	} {
 		u.fails(2, `.`, args...)
 	}
@@ -152,8 +173,16 @@ func TestOutputForPrograms(t *testing.T) {
 		u.ok("", "run", "start", "order", "--workflow-id", fmt.Sprint("w", i), "--run-id", fmt.Sprint("r", i))
 	}
 	for _, args := range [][]string{
-		{"run", "list"}, {"run", "show", "w0"}, {"run", "history", "w0"}, {"wait", "list"}, {"system", "info"}, {"system", "check"}, {"doctor"},
-		{"event", "put", "--type", "t", "--id", "1"}, {"event", "get", "urn:rendezvous-cli", "1"}, {"wait", "register", "r0", "e", "--type", "t"},
+		{"run", "list"},
+		{"run", "show", "w0"},
+		{"run", "history", "w0"},
+		{"wait", "list"},
+		{"system", "info"},
+		{"system", "check"},
+		{"doctor"},
+		{"event", "put", "--type", "t", "--id", "1"},
+		{"event", "get", "urn:rendezvous-cli", "1"},
+		{"wait", "register", "r0", "e", "--type", "t"},
 	} {
 		out := u.ok("", append(args, "-o", "json")...)
 		if !json.Valid([]byte(out)) || !strings.Contains(out, "\n  ") {
