@@ -15,19 +15,13 @@ import (
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
 )
 
-// TestMain runs the tool itself where it is told to, so that tests see what a user sees: output, errors and exit codes of a process.
-func TestMain(m *testing.M) {
-	if os.Getenv("RUN_AS_TOOL") != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { nodetest.Main(m, main) }
 
 // tool is the program with an environment of its own.
 type tool struct {
 	t     *testing.T
 	env   []string
+	dir   string // where it runs
 	stdin string
 }
 
@@ -40,14 +34,16 @@ type result struct {
 func newTool(t *testing.T) *tool {
 	t.Helper()
 	n := nodetest.Start(t)
-	return &tool{t: t, env: []string{"RENDEZVOUS_SERVER=http://" + n.HTTP, "RENDEZVOUS_TENANT=acme", "HOME=" + t.TempDir()}}
+	return &tool{t: t, dir: t.TempDir(), env: []string{"RENDEZVOUS_SERVER=http://" + n.HTTP, "RENDEZVOUS_TENANT=acme", "HOME=" + t.TempDir()}}
 }
 
 func (u *tool) run(args ...string) result {
 	u.t.Helper()
-	cmd := exec.CommandContext(u.t.Context(), os.Args[0], args...)
-	cmd.Env = append([]string{"RUN_AS_TOOL=1", "PATH=" + os.Getenv("PATH")}, u.env...)
+	cmd := nodetest.Command(u.t, u.env, args...)
 	cmd.Stdin = strings.NewReader(u.stdin)
+	if u.dir != "" {
+		cmd.Dir = u.dir
+	}
 	var out, err bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &err
 	var exit *exec.ExitError
@@ -154,6 +150,9 @@ func TestExitCodes(t *testing.T) {
 		{"completion", "powershell"},
 	} {
 		u.fails(2, `.`, args...)
+	}
+	if left, err := os.ReadDir(u.dir); err != nil || len(left) > 0 {
+		t.Errorf("wrong usage left %v %v", left, err)
 	}
 	u.fails(3, `not_found`, "run", "show", "nobody")
 	u.fails(3, `not_found`, "run", "history", "nobody")
