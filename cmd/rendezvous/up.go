@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/worker"
 )
@@ -24,25 +22,18 @@ type upCmd struct {
 
 // Run serves until a signal.
 func (c *upCmd) Run(ctx context.Context) error {
-	cfg, err := c.config()
-	if err != nil {
-		return err
-	}
-	return node.Run(ctx, cfg, c.welcome)
+	return node.Run(ctx, c.config(), c.welcome)
 }
 
-func (c *upCmd) config() (node.Config, error) {
+func (c *upCmd) config() node.Config {
 	cfg := node.Config{Common: c.Common, Name: "up", Version: worker.Version(), Migrate: true, Ingest: &c.Door, Delivery: &c.Sweep}
 	if cfg.Store == "" {
 		cfg.Store = "memory:"
 	}
 	if cfg.NATS.URL == "" {
 		cfg.EmbeddedDir, cfg.EmbeddedListen = filepath.Join(c.Data, "nats"), c.NATSListen
-		if err := os.MkdirAll(c.Data, 0o700); err != nil {
-			return cfg, rendezvous.InvalidField("data", "the folder cannot be made: %v", errors.Unwrap(err))
-		}
 	}
-	return cfg, nil
+	return cfg
 }
 
 // welcome tells a newcomer what to try next.

@@ -80,7 +80,7 @@ func newLog(t testing.TB) *log {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if t.Failed() {
-			t.Logf("the node's log:\n%s", l.text.Bytes())
+			t.Logf("the log:\n%s", l.text.Bytes())
 		}
 	})
 	return l
@@ -91,4 +91,11 @@ func (l *log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(b)
+}
+
+// String is what was logged so far.
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

@@ -1,0 +1,80 @@
+package nodetest
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asProgram in the environment makes the program of a test be the program it tests.
+const asProgram = "RENDEZVOUS_TEST_AS_PROGRAM"
+
+// Main runs main where [Command] started the program, and the tests otherwise: a TestMain for programs, so that tests see their output and exit codes.
+func Main(m *testing.M, main func()) {
+	if os.Getenv(asProgram) == "" {
+		os.Exit(m.Run())
+	}
+	main()
+}
+
+// Command is a call of the program under test with nothing but env in its environment, in a folder of its own.
+func Command(t testing.TB, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env, cmd.Dir = append([]string{asProgram + "=1", "PATH=" + os.Getenv("PATH")}, env...), t.TempDir()
+	return cmd
+}
+
+// Refuses checks that a worker exits with code 2 for each environment and names the setting.
+func Refuses(t *testing.T, environments map[string]string) {
+	t.Helper()
+	for name, env := range environments {
+		cmd := Command(t, strings.Fields(env))
+		out, err := cmd.CombinedOutput()
+		if err == nil || cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), name) {
+			t.Errorf("%s: %v, exit code %d, %s", name, err, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+}
+
+// Serves checks that a worker of that name becomes ready beside a NATS server, and goes down in order with exit code 0 on SIGTERM.
+func Serves(t *testing.T, name string, env ...string) {
+	t.Helper()
+	url, _ := Broker(t)
+	cmd := Command(t, append([]string{"RENDEZVOUS_STORE=memory:", "RENDEZVOUS_NATS=" + url, "RENDEZVOUS_NATS_REPLICAS=1", "RENDEZVOUS_ADMIN=127.0.0.1:0"}, env...))
+	logged := newLog(t)
+	cmd.Stderr = logged
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`msg=ready process=` + name + ` .*admin=(\S+)`)
+	ready := line.FindStringSubmatch(logged.String())
+	for end := time.Now().Add(Patience); ready == nil; ready = line.FindStringSubmatch(logged.String()) {
+		if time.Now().After(end) {
+			t.Fatal("it does not become ready")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	resp, err := http.Get("http://" + ready[1] + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("readyz: %d", resp.StatusCode)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+}
