@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,11 @@ type verbatim struct{}
 
 // Encode implements [pgtype.EncodePlan].
 func (verbatim) Encode(value any, buf []byte) ([]byte, error) {
-	return append(buf, value.(array)...), nil
+	a := value.(array)
+	if len(a) > cap(buf)-len(buf) { // all parameters of a statement gather in one buffer: doubled, it is copied less often than append would
+		buf = slices.Grow(buf, max(len(a), len(buf)))
+	}
+	return append(buf, a...), nil
 }
 
 // acceptArrays prepares a connection for parameters of type array.
