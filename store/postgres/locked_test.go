@@ -50,3 +50,48 @@ func TestLockedRowsArePassedOver(t *testing.T) {
 		})
 	}
 }
+
+// S1 and S8: one look for unmet events goes over a slice of what is live, however much that is, and says where the next begins.
+func TestUnmetEventsLookAtASliceAtATime(t *testing.T) {
+	url := small.Database(t)
+	execute(t, url, `INSERT INTO events SELECT nextval('event_number'), 1, 'acme', 'live', i::text, 'paid', ARRAY['order', i::text], '', 'x', sha256('x'), rdv_now(), rdv_now(),
+		NULL, '', 'live', '', '', NULL, '', '', '', 0, '', '', NULL, false, 0, 0, NULL, false, 0, 0, '', '', '', '' FROM generate_series(1, 45000) i`,
+		`INSERT INTO event_keys SELECT tenant, 'order', id, 'paid', number, live_since FROM events`,
+		`INSERT INTO wait_keys VALUES ('acme', 'order', '44000', 'paid', 1, rdv_now())`)
+	b, seen := observed(t, url)
+	defer b.Close()
+	var after int64
+	var found []string
+	for page := 1; ; page++ {
+		var next int64
+		plans := seen.during(t, func() {
+			err := b.Update(t.Context(), "test", func(ctx context.Context, tx backend.Tx) error {
+				rows, n, err := tx.UnmetEvents(ctx, tx.Now(), after, 10)
+				for _, e := range rows {
+					found = append(found, e.ID)
+				}
+				next = n
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+		if touched := judge(t, plans); touched > 20_100 {
+			t.Errorf("page %d touched %.0f rows", page, touched)
+		}
+		if next == 0 {
+			if page != 3 {
+				t.Errorf("45,000 live events were seen in %d pages", page)
+			}
+			break
+		}
+		if next <= after {
+			t.Fatalf("the page after %d leads to %d", after, next)
+		}
+		after = next
+	}
+	if len(found) != 1 || found[0] != "44000" {
+		t.Errorf("found %v, want the one event that a wait is open for", found)
+	}
+}
