@@ -120,6 +120,7 @@ func TestPlans(t *testing.T) {
 			t.Run(q.name, func(t *testing.T) { checkQuery(t, b, seen, q) })
 		}
 		t.Run("verbs", func(t *testing.T) { checkVerbs(t, b, seen) })
+		t.Run("driving", func(t *testing.T) { checkDriving(t, b, seen, url) })
 		t.Run("HI-6 a page near the end of a long history", func(t *testing.T) {
 			execute(t, url, `INSERT INTO history SELECT 'acme', 'live-1', s, 'live-1', 'note', 1, '', 0, false, '{"name":"n"}', 'x', '', '', '', '', rdv_now(), ''
 				FROM generate_series(3, 100000) s`)
@@ -206,4 +207,74 @@ func checkVerbs(t *testing.T, b *postgres.Backend, seen *observer) {
 		}
 		t.Logf("%s: %d statements", verb, n[500])
 	}
+}
+
+// checkDriving has a run leased, parked for, collected, concluded, reclaimed and swept: the verbs beside the hot path, one item each, so each is to touch a handful
+// of rows.
+func checkDriving(t *testing.T, b *postgres.Backend, seen *observer, url string) {
+	s, err := engine.New(b, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenant, err := s.Tenant("umbrella")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(verb string, fn func() error) {
+		t.Helper()
+		plans := seen.during(t, func() {
+			if err := fn(); err != nil {
+				t.Fatalf("%s: %v", verb, err)
+			}
+		})
+		if touched := judge(t, plans); touched > 100 {
+			t.Errorf("%s touched %.0f rows", verb, touched)
+			for _, p := range plans {
+				t.Logf("%6.0f %s", p.Plan.touched(), p.name())
+			}
+		}
+	}
+	ctx, now := t.Context(), time.Time{}
+	const id = "run-000000"
+	startRuns(t, b, "umbrella", 0, 1)
+	wait := benchWaits("umbrella", 0, 1)[0].Registration
+	events := benchEvents("umbrella", 0, 3)
+	for i := range events {
+		events[i].Event.Keys = benchKeys(0)
+	}
+	var lease store.Lease
+	run("AcquireLease", func() (err error) { lease, err = tenant.AcquireLease(ctx, id, "pod", time.Minute, "a"); return err })
+	wait.Epoch = lease.Epoch
+	run("RegisterWait", func() error { return ask(tenant.RegisterWait(ctx, wait, now)) })
+	buffer(t, s, events[:1])
+	run("OfferBatch that parks", func() error { offer(t, s, events[:1], store.OfferParked); return nil })
+	run("DeliverParked of a leased run", func() error {
+		return ask(s.DeliverParked(ctx, []store.WaitRef{{Tenant: "umbrella", WaitID: wait.WaitID}}, now))
+	})
+	run("Collect", func() error { return ask(tenant.Collect(ctx, id, lease.Epoch)) })
+	wait.Effect = "second"
+	run("RegisterWait", func() error { return ask(tenant.RegisterWait(ctx, wait, now)) })
+	buffer(t, s, events[1:2])
+	run("OfferBatch that parks", func() error { offer(t, s, events[1:2], store.OfferParked); return nil })
+	run("Unsubscribe that releases", func() error { return ask(tenant.Unsubscribe(ctx, wait.WaitID, lease.Epoch, "", now)) })
+	run("RenewLease", func() error { return ask(tenant.RenewLease(ctx, id, "pod", lease.Epoch, 2*time.Second)) })
+	advancer(t, url)(time.Minute)
+	run("ReclaimRun", func() error {
+		rows, _, err := s.AbandonedRuns(ctx, 100, "")
+		if err != nil {
+			return err
+		}
+		var items []store.ReclaimItem
+		for _, r := range rows {
+			items = append(items, store.ReclaimItem{Tenant: r.Tenant, WorkflowID: r.WorkflowID, Epoch: r.Epoch, ExpiresAt: r.ExpiresAt})
+		}
+		return ask(s.ReclaimRun(ctx, items))
+	})
+	run("TakeWoken", func() error { return ask(s.TakeWoken(ctx, 5)) })
+	run("TakeParked", func() error { return ask(s.TakeParked(ctx, 5, 0)) })
+	run("TakeUnmet", func() error { return ask3(s.TakeUnmet(ctx, 2*time.Second, 5, 0, "")) })
+	run("PauseRun", func() error { return ask(tenant.PauseRun(ctx, id, nil, "", now)) })
+	run("ResumeRun", func() error { return ask(tenant.ResumeRun(ctx, id, nil, "", now)) })
+	run("ErasePayload", func() error { return ask(tenant.ErasePayload(ctx, events[1].Event.EventID, nil, now)) })
+	run("CancelRun now", func() error { return ask(tenant.CancelRun(ctx, id, nil, "", true, now)) })
 }
