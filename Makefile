@@ -43,7 +43,7 @@ bin/rendezvous:
 .PHONY: test
 test: c-compiler ## run all tests with the race detector, on a PostgreSQL of their own; a skip is a failure
 	@set -o pipefail; CGO_ENABLED=1 go run ./internal/pgtest/cmd/pgtest -- \
-		go test -json -race -timeout 15m $(TESTFLAGS) $(PACKAGES) | go run ./internal/testsum -skips .ci/skips
+		go test -json -race -timeout 40m $(TESTFLAGS) $(PACKAGES) | go run ./internal/testsum -skips .ci/skips
 
 .PHONY: c-compiler
 c-compiler:

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -27,8 +28,9 @@ type NATS struct {
 	prefix  string
 	conn    *nats.Conn
 	micro   micro.Service
-	slots   chan struct{} // of calls under way
-	polls   chan struct{} // of runs.history, which may wait for long: so polls never keep the other verbs out
+	slots   chan struct{}            // of calls under way
+	refused map[string]*atomic.Int64 // calls, by verb
+	polls   chan struct{}            // of runs.history, which may wait for long: so polls never keep the other verbs out
 
 	mu    sync.Mutex
 	down  bool // no call begins any more
@@ -42,9 +44,14 @@ type NATS struct {
 func (s *Service) ServeNATS(conn *nats.Conn, prefix, version string) (*NATS, error) {
 	n := &NATS{service: s, prefix: prefix, conn: conn, slots: make(chan struct{}, maxCalls), polls: make(chan struct{}, maxCalls)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.refused = map[string]*atomic.Int64{}
+	for _, name := range s.Verbs() {
+		n.refused[name] = &atomic.Int64{}
+	}
 	var err error
 	n.micro, err = micro.AddService(conn, micro.Config{
 		Name: "rendezvous", Version: version, Description: "Events meet the runs that wait for them, exactly once.", QueueGroup: "rendezvous",
+		StatsHandler: n.stats,
 	})
 	if err != nil {
 		n.cancel()
@@ -85,8 +92,17 @@ func (n *NATS) tenant(subject string) string {
 }
 
 func (n *NATS) verb(subject string) string {
-	_, name, _ := strings.Cut(subject, ".api.")
-	return name
+	_, rest, _ := strings.Cut(strings.TrimPrefix(subject, n.prefix+"."), ".")
+	return strings.TrimPrefix(rest, "api.")
+}
+
+// stats are what the service's statistics say of an endpoint beside its calls: how many were refused.
+func (n *NATS) stats(e *micro.Endpoint) any {
+	count := n.refused[n.verb(e.Subject)]
+	if count == nil {
+		return nil // the endpoint of unknown verbs
+	}
+	return map[string]int64{"refused": count.Load()}
 }
 
 func (n *NATS) handle(req micro.Request) {
@@ -133,7 +149,7 @@ func (n *NATS) answer(req micro.Request) {
 			body, err = n.fit(reply)
 		}
 		if err == nil {
-			_ = req.Respond(body) // the requester is gone or the connection is: it asks again
+			n.respond(req, nil, body)
 			return
 		}
 		fewer, more := fewerRows(request, reply)
@@ -150,7 +166,17 @@ func (n *NATS) refuse(req micro.Request, e *rendezvous.Error) {
 	if err != nil {
 		body = nil
 	}
-	_ = req.Error(strconv.Itoa(wire.Status(e.Code)), oneLine(e.Message), body)
+	if count := n.refused[n.verb(req.Subject())]; count != nil {
+		count.Add(1)
+	}
+	n.respond(req, nats.Header{micro.ErrorHeader: {oneLine(e.Message)}, micro.ErrorCodeHeader: {strconv.Itoa(wire.Status(e.Code))}}, body)
+}
+
+// respond answers a request. The micro library's own way is for handlers that are done when they return: it would race with its counting.
+func (n *NATS) respond(req micro.Request, h nats.Header, body []byte) {
+	if req.Reply() != "" {
+		_ = n.conn.PublishMsg(&nats.Msg{Subject: req.Reply(), Header: h, Data: body}) // the connection is gone: the requester asks again
+	}
 }
 
 func oneLine(s string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(s) }

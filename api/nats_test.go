@@ -51,6 +51,8 @@ func TestTheVerbsAreAMicroService(t *testing.T) {
 		ok(t, d, "acme", "system.info", "")
 	}
 	refused(t, d, "acme", "runs.get", `{"run_id":"nobody"}`, 404, "not_found")
+	ok(t, d, "api", "system.check", "")                     // a tenant may have that name
+	must(t, d.nc.Publish("rdv.acme.api.system.check", nil)) // nobody waits for the answer
 	r := refused(t, d, "acme", "runs.dance", "", 404, "not_found")
 	if !strings.Contains(string(r.body), "runs.dance") {
 		t.Errorf("does not name the verb: %s", r.body)
@@ -73,6 +75,9 @@ func TestTheVerbsAreAMicroService(t *testing.T) {
 	for _, e := range stats.Endpoints {
 		if e.Name == "system_info" && e.NumRequests != 3 {
 			t.Errorf("system.info counted %d calls", e.NumRequests)
+		}
+		if e.Name == "runs_get" && string(e.Data) != `{"refused":1}` {
+			t.Errorf("runs.get says %s", e.Data)
 		}
 	}
 }

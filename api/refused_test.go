@@ -174,7 +174,7 @@ func prepareBad(t *testing.T, d door, tenant string) {
 	t.Helper()
 	tell(t, d, tenant, []step{
 		{"runs.start", `{"workflow_id":"w","run_id":"run-1","type":"order"}`, `"<any>"`},
-		{"runs.acquire", `{` + run1 + `,"owner":"pod","acquire_id":"a"}`, `"<any>"`},
+		{"runs.acquire", `{` + run1 + `,"owner":"pod","acquire_id":"a","ttl_ms":3600000}`, `"<any>"`},
 		{"runs.await", `{` + run1 + `,"epoch":1,"effect":"open","type":"t","keys":[]}`, `"<any>"`},
 		{"runs.start", `{"workflow_id":"s","run_id":"sealed","type":"order"}`, `"<any>"`},
 		{"runs.conclude", `{"run_id":"sealed","expected_seq":1,"batch_id":"end","outcome":"completed"}`, `"<any>"`},

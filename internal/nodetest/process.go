@@ -1,7 +1,6 @@
 package nodetest
 
 import (
-	"context"
 	"net/http"
 	"os"
 	"os/exec"
@@ -10,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rendezvous-events/rendezvous/clock"
 )
 
 // asProgram in the environment makes the program of a test be the program it tests.
@@ -26,7 +27,7 @@ func Main(m *testing.M, main func()) {
 // Command is a call of the program under test with nothing but env in its environment, in a folder of its own.
 func Command(t testing.TB, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := clock.WithTimeout(t.Context(), clock.System, Patience)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env, cmd.Dir = append([]string{asProgram + "=1", "PATH=" + os.Getenv("PATH")}, env...), t.TempDir()
@@ -57,11 +58,11 @@ func Serves(t *testing.T, name string, env ...string) {
 	}
 	line := regexp.MustCompile(`msg=ready process=` + name + ` .*admin=(\S+)`)
 	ready := line.FindStringSubmatch(logged.String())
-	for end := time.Now().Add(Patience); ready == nil; ready = line.FindStringSubmatch(logged.String()) {
-		if time.Now().After(end) {
+	for end := clock.System.Now().Add(Patience); ready == nil; ready = line.FindStringSubmatch(logged.String()) {
+		if clock.System.Now().After(end) {
 			t.Fatal("it does not become ready")
 		}
-		time.Sleep(5 * time.Millisecond)
+		_ = clock.Sleep(t.Context(), clock.System, 5*time.Millisecond) // the context ends with the test
 	}
 	resp, err := http.Get("http://" + ready[1] + "/readyz")
 	if err != nil {
