@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -21,6 +22,9 @@ import (
 
 // maxCalls bounds the NATS calls a process works at once; further ones wait in their subscriptions.
 const maxCalls = 512
+
+// flushPatience bounds the wait for the server to know the endpoints; they are made anew at every connection.
+const flushPatience = 2 * time.Second
 
 // NATS is the request/reply door: a micro service named rendezvous with one endpoint per verb.
 type NATS struct {
@@ -61,6 +65,9 @@ func (s *Service) ServeNATS(conn *nats.Conn, prefix, version string) (*NATS, err
 		_ = n.micro.Stop()
 		n.cancel()
 		return nil, rendezvous.Errorf(rendezvous.CodeUnavailable, "an endpoint could not be added to NATS").Because(err)
+	}
+	if conn.IsConnected() {
+		_ = conn.FlushTimeout(flushPatience) // so that the server knows the endpoints when the process says it is ready
 	}
 	return n, nil
 }
