@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/engine"
 )
@@ -29,6 +30,18 @@ func updatesOf(tb testing.TB, url, table string) (u updates) {
 		tb.Fatal(err)
 	}
 	return u
+}
+
+// settledUpdates reads the counts again until there are so many: a session tells its statistics when it ends, a little after its client has gone.
+func settledUpdates(t *testing.T, url, table string, want int64) updates {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; {
+		u := updatesOf(t, url, table)
+		if int64(u.all) >= want || time.Now().After(end) {
+			return u
+		}
+		_ = clock.Sleep(t.Context(), clock.System, 20*time.Millisecond)
+	}
 }
 
 // hotAfter runs fn on a store of its own, whose sessions end with it, so that they have told their statistics.
@@ -66,7 +79,7 @@ func TestAppendIsAHotUpdate(t *testing.T) {
 			}
 		}
 	})
-	if flows := updatesOf(t, url, "workflows"); flows.all != appends || flows.hot != appends {
+	if flows := settledUpdates(t, url, "workflows", appends); flows.all != appends || flows.hot != appends {
 		t.Errorf("%d appends made %d updates of workflow rows, %d of them HOT", appends, flows.all, flows.hot)
 	}
 	if runs := updatesOf(t, url, "runs"); runs.all != 0 {
@@ -86,13 +99,13 @@ func TestDeliveryIsAHotUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	hotAfter(t, url, func(s store.Store) { register(t, s, benchWaits("acme", 0, events), store.RegisterWaiting) })
-	registered := updatesOf(t, url, "workflows")
+	registered := settledUpdates(t, url, "workflows", events)
 	hotAfter(t, url, func(s store.Store) {
 		buffer(t, s, benchEvents("acme", 0, events))
 		offer(t, s, benchEvents("acme", 0, events), store.OfferDelivered)
 	})
-	delivered := updatesOf(t, url, "events")
-	answered := updatesOf(t, url, "workflows")
+	delivered := settledUpdates(t, url, "events", events)
+	answered := settledUpdates(t, url, "workflows", 2*events)
 	for what, u := range map[string]updates{
 		"registrations, of workflow rows": registered,
 		"answers, of workflow rows":       {answered.all - registered.all, answered.hot - registered.hot},
