@@ -41,6 +41,11 @@ func (w *turn) driven() bool { return w.epoch != 0 }
 // key is one of few, so that waits and events of different runs meet.
 func (w *turn) key() string { return fmt.Sprint(w.law.flows[0].id, "/", w.rnd.IntN(4)) }
 
+// at is mostly the store's now, and sometimes another instant, as tests and imports pass them: no record is stamped with it.
+func (w *turn) at() time.Time {
+	return pick(w.rnd, now, now, now, w.law.now.Add(-time.Hour), w.law.now.Add(time.Hour))
+}
+
 func (w *turn) effect() string { return fmt.Sprint("e", w.rnd.IntN(5)) }
 
 func (w *turn) waitKey() string { return fmt.Sprint("w", w.rnd.IntN(6)) }
@@ -139,7 +144,7 @@ func (w *turn) batch() (records []rendezvous.Record, keys []string) {
 func (w *turn) append() move {
 	records, keys := w.batch()
 	a := store.Append{RunID: w.run, Epoch: w.epoch, ExpectedSeq: w.expected, BatchID: ID("batch"), Records: records}
-	out, err := w.fix.Append(ctx, a, now)
+	out, err := w.fix.Append(ctx, a, w.at())
 	want := w.admits()
 	if want == "" {
 		want = w.lands(records, keys)
@@ -309,7 +314,7 @@ func (w *turn) conclude() move {
 	if outcome == rendezvous.StatusFailed {
 		c.Code = "x"
 	}
-	got, err := w.fix.Conclude(ctx, c, now)
+	got, err := w.fix.Conclude(ctx, c, w.at())
 	want := w.admits()
 	if want == "" {
 		kind := map[rendezvous.Status]rendezvous.Kind{
@@ -325,7 +330,7 @@ func (w *turn) conclude() move {
 func (w *turn) continues() move {
 	f := w.f
 	c := store.Continuation{RunID: w.run, Epoch: w.epoch, ExpectedSeq: w.expected, BatchID: ID("batch"), NextRun: ID("run")}
-	got, err := w.fix.ContinueAsNew(ctx, c, now)
+	got, err := w.fix.ContinueAsNew(ctx, c, w.at())
 	want := w.admits()
 	switch {
 	case want != "":
@@ -386,9 +391,9 @@ func (w *turn) revoke() move {
 	return w.move("cancel now", err, want, got.Notices)
 }
 
-// wait lets time go by.
+// wait lets time go by, or sets the store's clock back a little.
 func (w *turn) wait() move {
-	d := pick(w.rnd, time.Microsecond, time.Second, time.Second, 7*time.Second, 40*time.Second)
+	d := pick(w.rnd, time.Microsecond, time.Second, time.Second, 7*time.Second, 40*time.Second, -2*time.Second)
 	w.h.Advance(d)
 	w.law.now = w.law.now.Add(d)
 	return w.move(fmt.Sprint("wait ", d), nil, "", store.Notices{})
