@@ -85,14 +85,14 @@ func sorted[T any](rows []*T, compare func(a, b *T) int) []*T {
 
 func byNumber(a, b *backend.Event) int { return cmp.Compare(a.Number, b.Number) }
 
-func byIdentity(a, b *backend.Event) int { return compareEventKeys(a.Key(), b.Key()) }
+func byIdentity(a, b *backend.Event) int { return a.Key().Compare(b.Key()) }
 
 func byPlace(a, b *backend.Wait) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Number, b.Number))
 }
 
-func byFlow(a, b *backend.Workflow) int { return compareWorkflowKeys(a.Key(), b.Key()) }
+func byFlow(a, b *backend.Workflow) int { return a.Key().Compare(b.Key()) }
 
-func byRun(a, b *backend.Run) int { return compareRunKeys(a.Key(), b.Key()) }
+func byRun(a, b *backend.Run) int { return a.Key().Compare(b.Key()) }
 
-func byMark(a, b *backend.Woken) int { return compareWorkflowKeys(a.Key(), b.Key()) }
+func byMark(a, b *backend.Woken) int { return a.Key().Compare(b.Key()) }

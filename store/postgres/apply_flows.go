@@ -184,7 +184,7 @@ func some(b []byte) []byte {
 }
 
 func (w *writes) marks(c *backend.Changes) {
-	gone := sortedKeys(c.Unwoken, compareWorkflowKeys)
+	gone := backend.SortedKeys(c.Unwoken)
 	w.add(deleteWokenSQL, len(gone), false, texts(gone, workflowTenant), texts(gone, workflowID))
 	var news, anew []*backend.Woken
 	for _, m := range sorted(c.Woken, byMark) {

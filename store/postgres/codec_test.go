@@ -62,7 +62,7 @@ func TestColumnsThatDoNotDecode(t *testing.T) {
 		"a request that is no JSON":  {[][]byte{[]byte("{")}, request},
 		"a request of another kind":  {[][]byte{[]byte(`{"kind":"cancel","at":"2026-01-01T00:00:00Z"}`)}, request},
 		"a status nobody knows":      {[][]byte{[]byte("sleeping")}, func(c *columns) any { c.status(); return "" }},
-		"what columns say together ": {[][]byte{[]byte("x")}, func(c *columns) any { c.text(); c.failed("a", false); return "" }},
+		"what columns say together ": {[][]byte{[]byte("x")}, func(c *columns) any { c.text(); c.judge("a"); return "" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cols := row(append(c.raw, []byte("behind"))...)

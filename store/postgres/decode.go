@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
 // columns reads one row, in binary format, column by column. It decodes by hand so that a column that does not decode spoils its row alone (R9): a NULL where
@@ -33,10 +34,10 @@ func (c *columns) fail() {
 	}
 }
 
-// failed remembers a fault of several columns together.
-func (c *columns) failed(what string, ok bool) {
-	if !ok && c.bad == "" {
-		c.bad = what
+// judge remembers a fault of several columns together, "" for none.
+func (c *columns) judge(unsound string) {
+	if c.bad == "" {
+		c.bad = unsound
 	}
 }
 
@@ -238,14 +239,5 @@ func (c *columns) corrupt(what string, key ...any) error {
 	if c.bad == "" {
 		return nil
 	}
-	return corrupt(what, c.bad, key...)
-}
-
-// corrupt says which row does not decode and why; key is pairs of a name and a value.
-func corrupt(what, why string, key ...any) error {
-	err := rendezvous.Errorf(rendezvous.CodeCorrupt, "the stored %s does not decode (%s); look at its row, or restore it", what, why)
-	for i := 0; i+1 < len(key); i += 2 {
-		err = err.With(key[i].(string), key[i+1])
-	}
-	return err
+	return backend.Corrupt(what, c.bad, key...)
 }

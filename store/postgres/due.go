@@ -7,69 +7,8 @@ import (
 	"time"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 )
-
-// place is where in a tenant's queue a page goes on, and how many rows the tenant gets.
-type place struct {
-	tenant string
-	after  time.Time
-	number int64  // of waits
-	id     string // of marks
-	most   int64
-}
-
-// fairly takes limit due rows fairly by tenant (S3). tenants are those that have any, the longest due first; take answers rows behind the places it is
-// given, each locked; position is where a tenant's queue begins, or goes on behind a row. With T ≤ limit tenants each gets its ⌊limit/T⌋ places in a first round, the rest goes to the longest due in a second; with more tenants
-// than places each place is another tenant's. A second round locks some rows that are not handed out: they are free again after the commit.
-func fairly[R any](tenants []string, limit int, position func(tenant string, last *R) place, tenantOf func(*R) string, compare func(a, b *R) int,
-	take func(places []place) ([]*R, error),
-) (rows []*R, more bool, err error) {
-	if len(tenants) == 0 || limit <= 0 {
-		return nil, len(tenants) > 0, nil
-	}
-	if len(tenants) > limit {
-		tenants, more = tenants[:limit], true
-	}
-	share := limit / len(tenants)
-	places := make([]place, len(tenants))
-	for i, t := range tenants {
-		places[i] = position(t, nil)
-		places[i].most = int64(share)
-	}
-	if rows, err = take(places); err != nil {
-		return nil, false, err
-	}
-	places = places[:0]
-	for t, own := range byTenant(rows, tenantOf) {
-		if len(own) == share {
-			p := position(t, own[share-1])
-			p.most = int64(limit + 1 - len(rows)) // one more tells whether more was due
-			places = append(places, p)
-		}
-	}
-	if len(places) == 0 {
-		return rows, more, nil
-	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.tenant, b.tenant) })
-	rest, err := take(places)
-	if err != nil {
-		return nil, false, err
-	}
-	if room := limit - len(rows); len(rest) > room {
-		rest, more = rest[:room], true
-	}
-	rows = append(rows, rest...)
-	slices.SortFunc(rows, compare)
-	return rows, more, nil
-}
-
-func byTenant[R any](rows []*R, tenantOf func(*R) string) map[string][]*R {
-	own := map[string][]*R{}
-	for _, row := range rows {
-		own[tenantOf(row)] = append(own[tenantOf(row)], row)
-	}
-	return own
-}
 
 // dueTenants are tenants with something due, the longest due first, one more than limit at most.
 func (t *transaction) dueTenants(ctx context.Context, sql string, limit int) ([]string, error) {
@@ -81,9 +20,15 @@ func (t *transaction) dueTenants(ctx context.Context, sql string, limit int) ([]
 	return tenants, err
 }
 
-func placeColumns(places []place) (tenants, after, most array) {
-	return texts(places, func(p place) string { return p.tenant }), instants(places, func(p place) time.Time { return p.after }),
-		bigints(places, func(p place) int64 { return p.most })
+func placeColumns[R any](places []fair.Place[R], after func(last *R) time.Time) (tenants, instant, most array) {
+	return texts(places, func(p fair.Place[R]) string { return p.Tenant }),
+		instants(places, func(p fair.Place[R]) time.Time {
+			if p.After == nil {
+				return startOfTime
+			}
+			return after(p.After)
+		}),
+		bigints(places, func(p fair.Place[R]) int64 { return int64(p.Most) })
 }
 
 // DueParked implements [backend.Tx].
@@ -92,18 +37,18 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 	if err != nil {
 		return nil, false, err
 	}
-	position := func(tenant string, last *backend.Wait) place {
-		if last == nil {
-			return place{tenant: tenant, after: startOfTime, number: firstNumber}
-		}
-		return place{tenant: tenant, after: last.NextAttemptAt, number: last.Number}
-	}
 	compare := func(a, b *backend.Wait) int {
 		return cmp.Or(a.NextAttemptAt.Compare(b.NextAttemptAt), cmp.Compare(a.Number, b.Number))
 	}
-	return fairly(tenants, limit, position, placeTenant, compare, func(places []place) ([]*backend.Wait, error) {
-		tenants, after, most := placeColumns(places)
-		return t.waitRows(ctx, parkedDueSQL, t.now, tenants, after, bigints(places, func(p place) int64 { return p.number }), most)
+	return fair.Rows(tenants, limit, placeTenant, compare, func(places []fair.Place[backend.Wait]) ([]*backend.Wait, error) {
+		tenants, after, most := placeColumns(places, func(last *backend.Wait) time.Time { return last.NextAttemptAt })
+		numbers := bigints(places, func(p fair.Place[backend.Wait]) int64 {
+			if p.After == nil {
+				return firstNumber
+			}
+			return p.After.Number
+		})
+		return t.waitRows(ctx, parkedDueSQL, t.now, tenants, after, numbers, most)
 	})
 }
 
@@ -113,22 +58,22 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 	if err != nil {
 		return nil, false, err
 	}
-	position := func(tenant string, last *backend.Woken) place {
-		if last == nil {
-			return place{tenant: tenant, after: startOfTime}
-		}
-		return place{tenant: tenant, after: last.NextNoticeAt, id: last.WorkflowID}
-	}
 	compare := func(a, b *backend.Woken) int { return cmp.Or(a.NextNoticeAt.Compare(b.NextNoticeAt), byMark(a, b)) }
 	tenantOf := func(m *backend.Woken) string { return m.Tenant }
-	return fairly(tenants, limit, position, tenantOf, compare, func(places []place) ([]*backend.Woken, error) {
-		tenants, after, most := placeColumns(places)
+	return fair.Rows(tenants, limit, tenantOf, compare, func(places []fair.Place[backend.Woken]) ([]*backend.Woken, error) {
+		tenants, after, most := placeColumns(places, func(last *backend.Woken) time.Time { return last.NextNoticeAt })
+		ids := texts(places, func(p fair.Place[backend.Woken]) string {
+			if p.After == nil {
+				return ""
+			}
+			return p.After.WorkflowID
+		})
 		var rows []*backend.Woken
 		err := t.query(ctx, wokenDueSQL, func(c *columns) error {
 			m, err := decodeWoken(c)
 			rows = append(rows, m)
 			return err
-		}, t.now, tenants, after, texts(places, func(p place) string { return p.id }), most)
+		}, t.now, tenants, after, ids, most)
 		return rows, err
 	})
 }
@@ -142,7 +87,7 @@ func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after i
 	if err != nil || len(due) == 0 {
 		return nil, next, err
 	}
-	numbers, left := fairNumbers(due, limit)
+	numbers, left := fair.Numbers(due, limit)
 	if left != 0 {
 		next = left - 1
 	}
@@ -170,26 +115,4 @@ func (t *transaction) unmet(ctx context.Context, before time.Time, after int64) 
 		slices.Sort(own)
 	}
 	return due, next, err
-}
-
-// fairNumbers chooses limit numbers fairly by tenant, rising, and answers the lowest that got no place, 0 for none.
-func fairNumbers(due map[string][]int64, limit int) (numbers []int64, left int64) {
-	share := max(limit/len(due), 1)
-	var rest []int64
-	for _, own := range due {
-		n := min(share, len(own))
-		numbers, rest = append(numbers, own[:n]...), append(rest, own[n:]...)
-	}
-	slices.Sort(numbers)
-	if len(numbers) > limit { // more tenants than places
-		numbers, rest = numbers[:limit], append(rest, numbers[limit:]...)
-	}
-	slices.Sort(rest)
-	n := min(limit-len(numbers), len(rest))
-	numbers, rest = append(numbers, rest[:n]...), rest[n:]
-	slices.Sort(numbers)
-	if len(rest) > 0 {
-		left = rest[0]
-	}
-	return numbers, left
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
@@ -23,28 +22,12 @@ func (r *reader) decodeEvent(c *columns) *backend.Event {
 	}
 	e.ContentType, e.Payload = c.text(), c.bytes()
 	e.Keyed = e.Live()
-	checkEvent(c, e)
+	c.judge(e.Unsound())
 	e.Corrupt = c.corrupt("event", "tenant", e.Tenant, "source", e.Source, "id", e.ID, "number", e.Number)
 	if r.loaded != nil {
 		r.loaded[e.Number] = *e
 	}
 	return e
-}
-
-// checkEvent judges what columns say together.
-func checkEvent(c *columns, e *backend.Event) {
-	claimed, consumed := e.State == rendezvous.EventClaimed, e.State == rendezvous.EventConsumed
-	switch e.State {
-	case rendezvous.EventLive, rendezvous.EventClaimed, rendezvous.EventConsumed:
-	case rendezvous.EventDead:
-		c.failed("dead_reason", e.DeadReason != "" && !e.DeadAt.IsZero())
-	default:
-		c.failed("state", false)
-	}
-	c.failed("claim_run", claimed == (e.ClaimRun != "") && claimed == (e.ClaimEffect != "") && claimed == !e.ClaimedAt.IsZero())
-	c.failed("seq", consumed == (e.Seq > 0) && consumed == (e.Workflow != "") && consumed == (e.Run != "") && consumed == (e.Effect != ""))
-	c.failed("digest", e.Erased == (e.Digest == nil) && (e.Erased || len(e.Digest) == sha256.Size))
-	c.failed("type", e.Type != "")
 }
 
 // EventsByKey implements [backend.Reader].
@@ -120,7 +103,7 @@ func (r *reader) counts(ctx context.Context, sql string, keys []backend.RunKey) 
 
 // KeptEvents implements [backend.Reader].
 func (r *reader) KeptEvents(ctx context.Context, keys []backend.RunKey) ([]*backend.Event, error) {
-	keys = sortedKeys(keys, compareRunKeys)
+	keys = backend.SortedKeys(keys)
 	return r.eventRows(ctx, keptEventsSQL, texts(keys, runTenant), texts(keys, runID))
 }
 

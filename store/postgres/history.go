@@ -16,9 +16,7 @@ func decodeRecord(c *columns, history backend.WorkflowKey) (rendezvous.Record, e
 		Batch: c.text(),
 	}
 	r.Unknown = !r.Kind.Known() || r.V != rendezvous.KindVersion
-	c.failed("kind", r.Kind != "")
-	c.failed("data", json.Valid(r.Data))
-	c.failed("effect", r.Unknown || (r.Effect != "") == (r.Kind.Phase() != rendezvous.PhaseNone))
+	c.judge(backend.UnsoundRecord(r))
 	return r, c.corrupt("record", "tenant", history.Tenant, "workflow", history.ID, "seq", r.Seq)
 }
 
@@ -65,7 +63,7 @@ func (r *reader) placed(ctx context.Context, sql string, each func(place int, re
 
 // Effects implements [backend.Reader].
 func (r *reader) Effects(ctx context.Context, keys []backend.WaitKey) (map[backend.WaitKey][]rendezvous.Record, error) {
-	keys = sortedKeys(keys, compareWaitKeys)
+	keys = backend.SortedKeys(keys)
 	found := make(map[backend.WaitKey][]rendezvous.Record, len(keys))
 	err := r.placed(ctx, effectsSQL, func(place int, rec rendezvous.Record) {
 		found[keys[place]] = append(found[keys[place]], rec)

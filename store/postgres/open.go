@@ -196,7 +196,7 @@ func settleShards(ctx context.Context, conn *pgx.Conn, asked int) (int, error) {
 	}
 	stored, err := strconv.Atoi(text)
 	if err != nil || stored < 1 {
-		return 0, corrupt("number of shards", "meta", "name", "shards")
+		return 0, backend.Corrupt("number of shards", "meta", "name", "shards")
 	}
 	if asked != 0 && asked != stored {
 		return 0, rendezvous.InvalidField("shards", "the store was created with %d shards and %d are configured; the number is fixed: configure %d", stored, asked, stored).

@@ -16,7 +16,7 @@ func decodeRun(c *columns) (*backend.Run, error) {
 		LastSeq: c.count(), StartedAt: c.instant(), ClosedAt: c.instantOrNone(), SealedAt: c.instantOrNone(), Outcome: rendezvous.Kind(c.text()),
 		StartDigest: c.bytes(), Retired: c.bytes(),
 	}
-	c.failed("sealed_at", r.SealedAt.IsZero() == (r.Outcome == ""))
+	c.judge(r.Unsound())
 	return r, c.corrupt("run row", "tenant", r.Tenant, "run", r.ID)
 }
 

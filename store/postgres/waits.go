@@ -29,10 +29,7 @@ func decodeWait(c *columns) *backend.Wait {
 		w.Held = &held
 	}
 	w.Keyed = w.Open()
-	parked := !w.Open()
-	c.failed("held_number", parked == (held.Source != "") && parked == (held.ID != ""))
-	c.failed("parked_at", parked == !w.ParkedAt.IsZero() && parked == !w.NextAttemptAt.IsZero() && (parked || w.QuarantinedAt.IsZero()))
-	c.failed("type", w.Type != "")
+	c.judge(w.Unsound(held))
 	w.Corrupt = c.corrupt("wait", "tenant", w.Tenant, "run", w.RunID, "effect", w.Effect, "number", w.Number)
 	return w
 }
@@ -50,7 +47,7 @@ func (r *reader) Waits(ctx context.Context, keys []backend.WaitKey) (map[backend
 
 // WaitsOf implements [backend.Reader].
 func (r *reader) WaitsOf(ctx context.Context, keys []backend.RunKey) ([]*backend.Wait, error) {
-	keys = sortedKeys(keys, compareRunKeys)
+	keys = backend.SortedKeys(keys)
 	return r.waitRows(ctx, waitsOfSQL, texts(keys, runTenant), texts(keys, runID))
 }
 

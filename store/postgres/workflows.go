@@ -21,8 +21,7 @@ func decodeWorkflow(c *columns) *backend.Workflow {
 		AcquireID: c.text(), Reclaims: c.tally(), Pause: c.request(rendezvous.RequestPause), Cancel: c.request(rendezvous.RequestCancel),
 		PausedBy: c.operator(), PausedAt: c.instantOrNone(),
 	}
-	c.failed("lease_expires", w.LeaseOwner == "" || !w.LeaseExpires.IsZero())
-	c.failed("closed_at", w.Status.Terminal() != w.ClosedAt.IsZero())
+	c.judge(w.Unsound())
 	w.Corrupt = c.corrupt("workflow row", "tenant", w.Tenant, "workflow", w.ID)
 	return w
 }
@@ -44,7 +43,7 @@ func (r *reader) Workflows(ctx context.Context, keys []backend.WorkflowKey) (map
 
 // LockWorkflows implements [backend.Tx].
 func (t *transaction) LockWorkflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
-	rows, err := t.workflowsByKey(ctx, lockWorkflowsSQL, sortedKeys(keys, compareWorkflowKeys))
+	rows, err := t.workflowsByKey(ctx, lockWorkflowsSQL, backend.SortedKeys(keys))
 	t.locked = make(map[backend.WorkflowKey]backend.Workflow, len(rows))
 	for k, w := range rows {
 		t.locked[k] = *w

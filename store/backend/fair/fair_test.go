@@ -1,11 +1,10 @@
-package postgres
+package fair
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 )
@@ -16,13 +15,13 @@ type dueRow struct {
 }
 
 // queueOf takes rows of due behind places, as the statements do.
-func queueOf(due map[string][]*dueRow) func(places []place) ([]*dueRow, error) {
-	return func(places []place) ([]*dueRow, error) {
+func queueOf(due map[string][]*dueRow) func(places []Place[dueRow]) ([]*dueRow, error) {
+	return func(places []Place[dueRow]) ([]*dueRow, error) {
 		var rows []*dueRow
 		for _, p := range places {
-			n := int64(0)
-			for _, r := range due[p.tenant] {
-				if int64(r.at) > p.number && n < p.most {
+			n := 0
+			for _, r := range due[p.Tenant] {
+				if (p.After == nil || r.at > p.After.at) && n < p.Most {
 					rows, n = append(rows, r), n+1
 				}
 			}
@@ -36,15 +35,8 @@ func compareDue(a, b *dueRow) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.tenant, b.tenant))
 }
 
-func duePlace(tenant string, last *dueRow) place {
-	if last == nil {
-		return place{tenant: tenant, after: startOfTime, number: -1}
-	}
-	return place{tenant: tenant, after: time.Time{}, number: int64(last.at)}
-}
-
 // S3: every tenant gets its share, the rest goes to the longest due, and `more` tells exactly whether something was left.
-func TestFairly(t *testing.T) {
+func TestRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		due, limit, total := map[string][]*dueRow{}, rapid.IntRange(1, 12).Draw(t, "limit"), 0
 		var tenants []string
@@ -57,7 +49,7 @@ func TestFairly(t *testing.T) {
 			tenants = append(tenants, name)
 		}
 		slices.SortFunc(tenants, func(a, b string) int { return cmp.Compare(due[a][0].at, due[b][0].at) })
-		rows, more, err := fairly(tenants, limit, duePlace, func(r *dueRow) string { return r.tenant }, compareDue, queueOf(due))
+		rows, more, err := Rows(tenants, limit, func(r *dueRow) string { return r.tenant }, compareDue, queueOf(due))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +88,7 @@ func TestFairly(t *testing.T) {
 }
 
 // S1 and S3: unmet events are chosen in the same way, and nothing below the next page is left out.
-func TestFairNumbers(t *testing.T) {
+func TestNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		due, limit, n := map[string][]int64{}, rapid.IntRange(1, 12).Draw(t, "limit"), int64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -104,7 +96,7 @@ func TestFairNumbers(t *testing.T) {
 			name := fmt.Sprint("t", rapid.IntRange(0, 9).Draw(t, "tenant"))
 			due[name] = append(due[name], n)
 		}
-		numbers, left := fairNumbers(due, limit)
+		numbers, left := Numbers(due, limit)
 		if int64(len(numbers)) != min(int64(limit), n) || !slices.IsSorted(numbers) {
 			t.Fatalf("%d numbers of %d, limit %d: %v", len(numbers), n, limit, numbers)
 		}

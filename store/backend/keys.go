@@ -1,0 +1,36 @@
+package backend
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Compare orders by tenant and id, as bytes.
+func (k WorkflowKey) Compare(o WorkflowKey) int {
+	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.ID, o.ID))
+}
+
+// Compare orders by tenant and id, as bytes.
+func (k RunKey) Compare(o RunKey) int {
+	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.ID, o.ID))
+}
+
+// Compare orders by tenant, run and effect, as bytes.
+func (k WaitKey) Compare(o WaitKey) int {
+	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.RunID, o.RunID), cmp.Compare(k.Effect, o.Effect))
+}
+
+// Compare orders by tenant, source and id, as bytes.
+func (k EventKey) Compare(o EventKey) int {
+	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.Source, o.Source), cmp.Compare(k.ID, o.ID))
+}
+
+// SortedKeys is keys in their order, each once.
+func SortedKeys[K interface {
+	comparable
+	Compare(K) int
+}](keys []K) []K {
+	s := slices.Clone(keys)
+	slices.SortFunc(s, K.Compare)
+	return slices.Compact(s)
+}

@@ -1,0 +1,90 @@
+package backend
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+
+	"github.com/rendezvous-events/rendezvous"
+)
+
+// What columns of one row say together, for backends that decode rows (R9). Each answers the name of a column that contradicts the others, "" for none.
+
+// Unsound judges a workflow's row.
+func (w *Workflow) Unsound() string {
+	switch {
+	case w.LeaseOwner != "" && w.LeaseExpires.IsZero():
+		return "lease_expires"
+	case w.Status.Terminal() == w.ClosedAt.IsZero():
+		return "closed_at"
+	}
+	return ""
+}
+
+// Unsound judges a run's row.
+func (r *Run) Unsound() string {
+	if r.SealedAt.IsZero() != (r.Outcome == "") {
+		return "sealed_at"
+	}
+	return ""
+}
+
+// Unsound judges an event's row.
+func (e *Event) Unsound() string {
+	claimed, consumed := e.State == rendezvous.EventClaimed, e.State == rendezvous.EventConsumed
+	switch e.State {
+	case rendezvous.EventLive, rendezvous.EventClaimed, rendezvous.EventConsumed:
+	case rendezvous.EventDead:
+		if e.DeadReason == "" || e.DeadAt.IsZero() {
+			return "dead_reason"
+		}
+	default:
+		return "state"
+	}
+	switch {
+	case claimed != (e.ClaimRun != ""), claimed != (e.ClaimEffect != ""), claimed == e.ClaimedAt.IsZero():
+		return "claim_run"
+	case consumed != (e.Seq > 0), consumed != (e.Workflow != ""), consumed != (e.Run != ""), consumed != (e.Effect != ""):
+		return "seq"
+	case e.Erased != (e.Digest == nil), !e.Erased && len(e.Digest) != sha256.Size:
+		return "digest"
+	case e.Type == "":
+		return "type"
+	}
+	return ""
+}
+
+// Unsound judges a wait's row; held is what its columns say of a held event, all of it zero for none.
+func (w *Wait) Unsound(held HeldEvent) string {
+	parked := held.Number != 0
+	switch {
+	case parked != (held.Source != ""), parked != (held.ID != ""):
+		return "held_number"
+	case parked == w.ParkedAt.IsZero(), parked == w.NextAttemptAt.IsZero(), !parked && !w.QuarantinedAt.IsZero():
+		return "parked_at"
+	case w.Type == "":
+		return "type"
+	}
+	return ""
+}
+
+// UnsoundRecord judges a record of which Unknown is set already.
+func UnsoundRecord(r rendezvous.Record) string {
+	switch {
+	case r.Kind == "":
+		return "kind"
+	case !json.Valid(r.Data):
+		return "data"
+	case !r.Unknown && (r.Effect != "") != (r.Kind.Phase() != rendezvous.PhaseNone):
+		return "effect"
+	}
+	return ""
+}
+
+// Corrupt says which row does not decode and why; key is pairs of a name and a value. No value of the row but its key is told.
+func Corrupt(what, why string, key ...any) error {
+	err := rendezvous.Errorf(rendezvous.CodeCorrupt, "the stored %s does not decode (%s); look at its row, or restore it", what, why)
+	for i := 0; i+1 < len(key); i += 2 {
+		err = err.With(key[i].(string), key[i+1])
+	}
+	return err
+}
