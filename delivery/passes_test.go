@@ -91,6 +91,59 @@ func TestThePassParkedDeliversWhatAWorkerLeft(t *testing.T) {
 	}
 }
 
+// messaging.md section 4: what is committed is noticed, also when the rest of its page cannot be put back.
+func TestThePassParkedSendsTheNoticesOfWhatItDeliveredWhateverComesAfter(t *testing.T) {
+	p := newPlane(t)
+	for _, run := range []string{"run-1", "run-2"} {
+		p.start(run)
+		p.await(run, 0)
+		p.buffer(run)
+		_, err := p.tenant.MatchWaiter(t.Context(), rendezvous.EventID{Source: "s", ID: run}, time.Time{})
+		must(t, err)
+	}
+	p.sender.take()
+	passes := p.passes(unsettled{p.store}, delivery.PassConfig{Woken: 10 * time.Minute})
+	p.until(passes, time.Second, "delivery", func() bool { return p.state("run-1") == rendezvous.EventConsumed })
+	p.until(passes, time.Second, "the answer's RESUME", p.resumed("run-1", rendezvous.CauseAnswered))
+}
+
+// unsettled is a store in which run-2's wait is always leased, and nothing can be parked; nobody but the pass parked notices anything.
+type unsettled struct{ delivery.PassStore }
+
+func (u unsettled) DeliverParked(ctx context.Context, waits []store.WaitRef, at time.Time) (store.Offered, error) {
+	var free []store.WaitRef
+	for _, w := range waits {
+		if w.RunID != "run-2" {
+			free = append(free, w)
+		}
+	}
+	got, err := u.PassStore.DeliverParked(ctx, free, at)
+	if err != nil {
+		return got, err
+	}
+	items := make([]store.Offer, len(waits))
+	for i, w := range waits {
+		items[i] = store.Offer{Outcome: store.OfferParked}
+		if w.RunID != "run-2" {
+			items[i], got.Items = got.Items[0], got.Items[1:]
+		}
+	}
+	got.Items = items
+	return got, nil
+}
+
+func (unsettled) ParkWait(context.Context, []store.ParkItem, time.Time) ([]store.ParkResult, error) {
+	return nil, rendezvous.Errorf(rendezvous.CodeUnavailable, "away")
+}
+
+func (unsettled) TakeWoken(context.Context, int) (store.Taken[store.ResumeRef], error) {
+	return store.Taken[store.ResumeRef]{}, nil
+}
+
+func (unsettled) TakeUnmet(context.Context, time.Duration, int, time.Duration, string) (store.Taken[store.UnmetPair], string, error) {
+	return store.Taken[store.UnmetPair]{}, "", nil
+}
+
 // I11: a pair whose notice was lost meets.
 func TestThePassUnmetMeetsAPairWhoseNoticeWasLost(t *testing.T) {
 	p := newPlane(t)

@@ -80,6 +80,7 @@ func (p *Passes) parked(ctx context.Context) (page, error) {
 	if err != nil {
 		return page{}, errors.Join(err, p.giveBack(ctx, taken.Rows))
 	}
+	p.deps.Sender.Try(ctx, got.Notices) // it is committed, whatever comes of what is left
 	var back []store.ParkItem
 	for i, o := range got.Items {
 		item := store.ParkItem{Tenant: taken.Rows[i].Tenant, WaitID: taken.Rows[i].WaitID, Take: taken.Rows[i].Take}
@@ -98,7 +99,6 @@ func (p *Passes) parked(ctx context.Context) (page, error) {
 			return page{}, err
 		}
 	}
-	p.deps.Sender.Try(ctx, got.Notices)
 	return page{handed: len(refs), saturated: taken.Saturated}, nil
 }
 
