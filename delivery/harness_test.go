@@ -147,11 +147,12 @@ func notice(run string) messaging.MatchNotice {
 // stream is MATCH as the test plays it.
 type stream struct {
 	handle func(ctx context.Context, batch []messaging.MatchNotice) []messaging.Outcome
+	fail   error
 }
 
 func (s *stream) ConsumeMatch(_ messaging.ConsumeOptions, h func(ctx context.Context, batch []messaging.MatchNotice) []messaging.Outcome) (*messaging.Consumption, error) {
 	s.handle = h
-	return nil, nil
+	return nil, s.fail
 }
 
 // deliver hands notices to the worker and answers the words of its outcomes.

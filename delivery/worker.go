@@ -65,10 +65,13 @@ func New(s Store, stream Stream, d Deps) (*Worker, error) {
 
 // Start begins to pull and returns. gap is called when notices may have been lost; see [messaging.ConsumeOptions].
 func (w *Worker) Start(gap func()) error {
-	w.retries.start()
 	pull, err := w.stream.ConsumeMatch(messaging.ConsumeOptions{Batch: messaging.Batch{Concurrency: 2}, Gap: gap}, w.handle)
+	if err != nil {
+		return err
+	}
 	w.pull = pull
-	return err
+	w.retries.start() // what was parked meanwhile waits in its turns
+	return nil
 }
 
 // Stop finishes the batches under way and forgets the retries: their waits are parked in the store. Idempotent.

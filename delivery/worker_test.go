@@ -89,6 +89,17 @@ func TestSevenTriesOnALeaseThatOutlastsThem(t *testing.T) {
 	}
 }
 
+// A worker that cannot pull leaves nothing running: goleak tells.
+func TestAWorkerThatCannotStartLeavesNothingBehind(t *testing.T) {
+	p := newPlane(t)
+	p.stream.fail = errors.New("the connection is closed")
+	w, err := delivery.New(p.store, p.stream, p.deps())
+	must(t, err)
+	if err := w.Start(func() {}); !errors.Is(err, p.stream.fail) {
+		t.Fatalf("started with %v", err)
+	}
+}
+
 // The retry that finds the run free records the answer and sends its RESUME.
 func TestARetryDeliversWhenTheLeaseIsOver(t *testing.T) {
 	p := newPlane(t)
