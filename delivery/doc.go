@@ -2,7 +2,7 @@
 // call; the store decides everything. After the commit it sends the notices that the outcomes name, and then acknowledges: a crash in between is
 // repaired by the notice coming again, which the store answers with what it did the first time.
 //
-// A pair whose run is leased stays parked in the store. The worker tries it again from memory seven times, 25 ms doubling to 800 ms, and then
+// A pair whose run is leased stays parked in the store. The worker tries it again from memory six more times, 25 ms doubling to 800 ms, and then
 // forgets it: the passes own it. The worker never sleeps on a lease, never reads a history and never holds a payload.
 //
 // [Passes] are the backstop that makes notices disposable: expired leases, parked waits, unmet pairs and woken runs, each bounded, each on its own,
