@@ -155,7 +155,8 @@ type Runs interface {
 	// StartRun records RunStarted as seq 1 of a new workflow. Again with the same ids and content: the first answer and the present status (RN-13).
 	// Other content: conflict naming the holder.
 	StartRun(ctx context.Context, s Start, at time.Time) (Started, error)
-	// Append writes records at ExpectedSeq. Again with the same batch id: the first outcome, whatever happened since (RN-6).
+	// Append writes records at ExpectedSeq. Again with the same batch id: the first outcome, whatever happened since (RN-6). Its answers have 16 MiB of
+	// payload at most: waits whose events are over are parked and counted in Mail.
 	Append(ctx context.Context, a Append, at time.Time) (Appended, error)
 	// Conclude writes the terminal and seals, retires and releases in one transaction (RN-40..RN-43). Again: the first outcome.
 	Conclude(ctx context.Context, c Conclusion, at time.Time) (Concluded, error)

@@ -30,7 +30,7 @@ type Registered struct {
 	Number   int64              // Waiting: the wait's place in line
 	Seq      int64              // Waiting: its WaitRegistered; else the record that closed it
 	Answer   *rendezvous.Record // Answered: the record, payload whole
-	Parked   bool               // Waiting: an event is claimed for it, the run's lease delays the record
+	Parked   bool               // Waiting: an event is claimed for it; the run's lease, or how much a batch answers, delays the record
 	Workflow string
 	// EventTrace is the context of the event that answered just now, for spans.
 	EventTrace rendezvous.Trace
@@ -47,7 +47,9 @@ type RegisterItem struct {
 
 // Registrar registers waits for all tenants: the door's grouped calls.
 type Registrar interface {
-	// RegisterBatch registers 1..500 waits as [Waits.RegisterWait] does, with one second look for all (EV-87).
+	// RegisterBatch registers 1..500 waits as [Waits.RegisterWait] does, with one second look for all (EV-87). It hands out 16 MiB of payload: an event
+	// that is over is claimed for its wait, which is Waiting and Parked; an answer that the second look recorded and that is over leaves its wait
+	// Waiting; one that an earlier call recorded fails alone, unavailable. Asking again gives each, and so do a driver's Collect and Suspend.
 	RegisterBatch(ctx context.Context, items []RegisterItem, at time.Time) ([]Registered, error)
 }
 

@@ -46,7 +46,7 @@ func (c *waitRegisterCmd) Run(ctx context.Context) error {
 			fmt.Printf("answered at record %d by an event of %s\n", r.Seq, r.Answered.Source)
 			printHistory([]wire.Record{*r.Answered})
 		case r.Parked:
-			fmt.Printf("waiting: an event is claimed for it, and is recorded when the run's lease ends\n")
+			fmt.Println("waiting: an event is claimed for it, and is recorded when the run's driver collects it or the lease ends")
 		case r.Waiting:
 			fmt.Printf("waiting since record %d\n", r.Seq)
 		default:

@@ -24,17 +24,21 @@ func (t *tenant) Append(ctx context.Context, a store.Append, at time.Time) (stor
 	if err != nil {
 		return store.Appended{}, err
 	}
+	room := rendezvous.MaxCollectBytes
+	for _, a := range o.records {
+		room -= len(a.Record.Payload)
+	}
 	answer := store.Appended{FirstSeq: o.First, Head: o.Head, Answers: o.records, Mail: o.mail, Again: o.again, Notices: notices}
-	t.lookAgain(ctx, at, o.regs, &answer)
+	t.lookAgain(ctx, at, o.regs, room, &answer)
 	return answer, nil
 }
 
 // lookAgain takes the second look of the waits that found nothing (O6); what it records counts to the head, for the driver's next expected seq.
-func (t *tenant) lookAgain(ctx context.Context, at time.Time, regs []*registration, answer *store.Appended) {
+func (t *tenant) lookAgain(ctx context.Context, at time.Time, regs []*registration, room int, answer *store.Appended) {
 	if len(regs) == 0 {
 		return
 	}
-	answer.Notices.Append(t.secondLook(ctx, at, regs))
+	answer.Notices.Append(t.secondLook(ctx, at, regs, room))
 	for _, r := range regs {
 		if r.out.Parked {
 			answer.Mail.Mail++

@@ -12,8 +12,8 @@ import (
 
 // secondLook offers the waits that took nothing, after their commit (O6), and completes their out. It answers what to notice. Under READ COMMITTED a
 // registration and an offer of the event can each miss the other's uncommitted row; whichever commits last sees both. Its failure fails nothing: the
-// lost-notice pass comes behind it.
-func (e *Engine) secondLook(ctx context.Context, at time.Time, regs []*registration) store.Notices {
+// lost-notice pass comes behind it. room is how many bytes of payload the answers it hands out may have.
+func (e *Engine) secondLook(ctx context.Context, at time.Time, regs []*registration, room int) store.Notices {
 	waiting := slices.DeleteFunc(slices.Clone(regs), func(r *registration) bool { return r.err != nil || !r.look || r.row == nil })
 	if len(waiting) == 0 {
 		return store.Notices{}
@@ -31,11 +31,12 @@ func (e *Engine) secondLook(ctx context.Context, at time.Time, regs []*registrat
 		items[i] = store.OfferItem{Tenant: r.f.Tenant, Wait: &r.wait.WaitID}
 		epochs[backend.RunKey{Tenant: r.f.Tenant, ID: r.wait.RunID}] = r.epoch
 	}
-	offered, err := e.offer(ctx, "second_look", items, at, epochs)
+	sizes := map[backend.WaitKey]int{}
+	offered, err := e.offer(ctx, "second_look", items, at, offerOptions{epochs: epochs, sizes: sizes})
 	if err != nil {
 		return store.Notices{}
 	}
-	e.completeLook(ctx, met, offered)
+	e.completeLook(ctx, met, offered, sizes, room)
 	return offered.Notices
 }
 
@@ -72,8 +73,9 @@ func meeting(ctx context.Context, reader backend.Reader, at time.Time, waiting [
 	return met, nil
 }
 
-// completeLook tells each registration what its look came to. Somebody else's offer may have come first: that is an answer too.
-func (e *Engine) completeLook(ctx context.Context, met []*registration, offered store.Offered) {
+// completeLook tells each registration what its look came to. Somebody else's offer may have come first: that is an answer too, of a size not known.
+// Those whose answer is over room are told that they wait: asking again gives the answer, as a driver's Suspend does.
+func (e *Engine) completeLook(ctx context.Context, met []*registration, offered store.Offered, sizes map[backend.WaitKey]int, room int) {
 	var keys []backend.RecordKey
 	var answered []*registration
 	for i, r := range met {
@@ -81,6 +83,14 @@ func (e *Engine) completeLook(ctx context.Context, met []*registration, offered 
 		case o.Outcome == store.OfferParked:
 			r.out.Parked = true
 		case o.Outcome == store.OfferDelivered, o.Outcome == store.OfferClosed && o.Closed == rendezvous.ClosedAnswered:
+			size, known := sizes[r.key()]
+			if !known {
+				size = rendezvous.MaxPayload
+			}
+			if size > room {
+				continue
+			}
+			room -= size
 			keys = append(keys, r.answerKey(o.Seq))
 			answered = append(answered, r)
 		}

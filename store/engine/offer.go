@@ -16,17 +16,23 @@ func (e *Engine) OfferBatch(ctx context.Context, items []store.OfferItem, at tim
 	if err := checkItems(len(items)); err != nil {
 		return store.Offered{}, err
 	}
-	return e.offer(ctx, "offer_batch", items, at, nil)
+	return e.offer(ctx, "offer_batch", items, at, offerOptions{})
 }
 
-// offer is OfferBatch for a caller that drives some of the runs: epochs are those under which its answers are recorded.
-func (e *Engine) offer(ctx context.Context, verb string, items []store.OfferItem, at time.Time, epochs map[backend.RunKey]int64) (store.Offered, error) {
+// offerOptions are what a second look offers with.
+type offerOptions struct {
+	epochs map[backend.RunKey]int64 // of runs that the caller drives: its answers are recorded under them
+	sizes  map[backend.WaitKey]int  // filled in with the payload sizes of what was recorded, unless it is nil
+}
+
+// offer is OfferBatch with options.
+func (e *Engine) offer(ctx context.Context, verb string, items []store.OfferItem, at time.Time, opts offerOptions) (store.Offered, error) {
 	var all store.Offered
 	offers, err := inParts(items, func(part []store.OfferItem) ([]store.Offer, error) {
 		memory := newMatchMemory()
 		var try *offering
 		notices, err := e.update(ctx, verb, at, func(ctx context.Context, u *unit) error {
-			try = &offering{unit: u, epochs: epochs, match: u.matching(memory), looks: make([]look, len(part))}
+			try = &offering{unit: u, epochs: opts.epochs, match: u.matching(memory), looks: make([]look, len(part))}
 			return try.run(ctx, part)
 		})
 		if err != nil {
@@ -34,6 +40,11 @@ func (e *Engine) offer(ctx context.Context, verb string, items []store.OfferItem
 		}
 		all.Also = append(all.Also, try.also...)
 		all.Notices.Append(notices)
+		if opts.sizes != nil {
+			for _, d := range try.deals {
+				opts.sizes[d.w.Key()] = d.e.PayloadSize
+			}
+		}
 		return try.offers, nil
 	}, failedOffer)
 	if err != nil {

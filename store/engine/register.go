@@ -50,19 +50,23 @@ func (e *Engine) RegisterBatch(ctx context.Context, items []store.RegisterItem, 
 // registerItems registers the items and takes one second look for all that took nothing (O6, EV-87). Their notices go to the first that was registered.
 func (e *Engine) registerItems(ctx context.Context, verb string, items []store.RegisterItem, claim bool, at time.Time) ([]*registration, error) {
 	var notices store.Notices
+	room := rendezvous.MaxCollectBytes // of all parts together
 	regs, err := inParts(items, func(part []store.RegisterItem) ([]*registration, error) {
 		var regs []*registration
 		sent, err := e.update(ctx, verb, at, func(ctx context.Context, u *unit) (err error) {
-			regs, err = u.registerPart(ctx, part, claim)
+			regs, err = u.registerPart(ctx, part, claim, room)
 			return err
 		})
 		notices.Append(sent)
+		if err == nil {
+			room -= answerBytes(regs)
+		}
 		return regs, err
 	}, func(err error) *registration { return &registration{err: err} })
 	if err != nil {
 		return nil, err
 	}
-	notices.Append(e.secondLook(ctx, at, regs))
+	notices.Append(e.secondLook(ctx, at, regs, room))
 	for _, r := range regs {
 		if r.first != nil {
 			r.out, r.closing = r.first.out, r.first.closing
@@ -79,7 +83,7 @@ func (e *Engine) registerItems(ctx context.Context, verb string, items []store.R
 }
 
 // registerPart is one try of a batch of registrations: checks 1 to 5 of each (runs.md section 2), then register.
-func (u *unit) registerPart(ctx context.Context, items []store.RegisterItem, claim bool) ([]*registration, error) {
+func (u *unit) registerPart(ctx context.Context, items []store.RegisterItem, claim bool, room int) ([]*registration, error) {
 	regs := make([]*registration, len(items))
 	var keys []backend.RunKey
 	for i, item := range items {
@@ -112,7 +116,18 @@ func (u *unit) registerPart(ctx context.Context, items []store.RegisterItem, cla
 			good = append(good, r)
 		}
 	}
-	return regs, u.register(ctx, good)
+	return regs, u.register(ctx, good, room)
+}
+
+// answerBytes is the payload of what the registrations answer.
+func answerBytes(regs []*registration) int {
+	size := 0
+	for _, r := range regs {
+		if r.out.Answer != nil {
+			size += len(r.out.Answer.Payload)
+		}
+	}
+	return size
 }
 
 // openRun is the locked workflow of a run that is its current, unsealed one: else not_found or sealed.

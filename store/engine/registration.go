@@ -28,6 +28,7 @@ type registration struct {
 	stand standing           // in the history, before this unit
 	node  *waitNode          // an open wait that claims
 	event *backend.Event     // what answers it
+	late  bool               // what answers it is over what the unit hands out: its wait is parked, or stays so
 	took  *rendezvous.Record // an answer given earlier, payload whole
 }
 
@@ -39,8 +40,8 @@ func (r *registration) key() backend.WaitKey {
 func (r *registration) fresh() bool { return r.seq == 0 && r.stand.opened == nil }
 
 // register judges what the history says of each registration, records those that are new, and gives each that claims its oldest event unless that is
-// contested (O3). Reads and writes are set-based. Answers come in the order of regs.
-func (u *unit) register(ctx context.Context, regs []*registration) error {
+// contested (O3). Reads and writes are set-based. Answers come in the order of regs; room is how many bytes of payload they may have.
+func (u *unit) register(ctx context.Context, regs []*registration, room int) error {
 	if len(regs) == 0 {
 		return nil
 	}
@@ -53,7 +54,7 @@ func (u *unit) register(ctx context.Context, regs []*registration) error {
 	if err := u.takeEvents(ctx, regs); err != nil {
 		return err
 	}
-	if err := u.readAnswers(ctx, regs); err != nil {
+	if err := u.readAnswers(ctx, regs, room); err != nil {
 		return err
 	}
 	for _, r := range regs {
@@ -228,86 +229,6 @@ func (u *unit) takeEvents(ctx context.Context, regs []*registration) error {
 	return nil
 }
 
-// readAnswers reads, payloads whole, the events that answer now and the answers that were given earlier.
-func (u *unit) readAnswers(ctx context.Context, regs []*registration) error {
-	var numbers []int64
-	var given []backend.RecordKey
-	for _, r := range regs {
-		switch {
-		case r.err != nil || r.first != nil || !r.claim:
-		case r.event != nil:
-			numbers = append(numbers, r.event.Number)
-		case r.row != nil && waitState(r.row) == rendezvous.WaitParked:
-			numbers = append(numbers, r.row.Held.Number)
-		case r.stand.closing() == rendezvous.ClosedAnswered:
-			given = append(given, r.answerKey(r.stand.closed.Seq))
-		}
-	}
-	if len(numbers) > 0 {
-		events, err := u.tx.EventsByNumber(ctx, numbers, true)
-		if err != nil {
-			return err
-		}
-		for _, r := range regs {
-			if err := r.bring(events); err != nil {
-				return err
-			}
-		}
-	}
-	if len(given) == 0 {
-		return nil
-	}
-	records, err := u.tx.RecordsAt(ctx, given)
-	if err != nil {
-		return err
-	}
-	for _, r := range regs {
-		if r.err == nil && r.stand.closing() == rendezvous.ClosedAnswered {
-			r.bringGiven(records)
-		}
-	}
-	return nil
-}
-
-func (r *registration) answerKey(seq int64) backend.RecordKey {
-	return backend.RecordKey{Tenant: r.f.Tenant, WorkflowID: r.f.ID, Seq: seq}
-}
-
-func (r *registration) bringGiven(records map[backend.RecordKey]rendezvous.Record) {
-	if record, ok := records[r.answerKey(r.stand.closed.Seq)]; ok {
-		r.took = &record
-	}
-}
-
-// bring makes the event read last, with its payload, the one that answers. One that cannot be read answers nobody: an open wait stays open, and for a
-// parked one this registration fails.
-func (r *registration) bring(events map[int64]*backend.Event) error {
-	switch {
-	case r.err != nil || r.first != nil || !r.claim || r.row == nil:
-	case r.event != nil:
-		full := events[r.event.Number]
-		switch {
-		case full == nil || full.Version != r.event.Version:
-			return backend.ErrStale
-		case full.Corrupt != nil:
-			r.event = nil
-		default:
-			r.event = full
-		}
-	case waitState(r.row) == rendezvous.WaitParked:
-		e := events[r.row.Held.Number]
-		switch {
-		case e != nil && e.Corrupt != nil:
-			r.err = e.Corrupt
-		case !holds(r.row, e):
-			r.err = brokenPair(r.row, "the claim it holds does not stand on the event's side")
-		default:
-			r.event = e
-		}
-	}
-	return nil
-}
-
 // settleRegistration records what is new of one registration and completes its answer.
 func (u *unit) settleRegistration(r *registration) {
 	r.out.Workflow = r.f.ID
@@ -318,7 +239,10 @@ func (u *unit) settleRegistration(r *registration) {
 	if r.seq == 0 {
 		r.seq = u.recordRegistration(r)
 	}
-	if r.event != nil {
+	switch {
+	case r.event != nil && r.late:
+		u.claim(r.row, r.event)
+	case r.event != nil:
 		row := u.answer(r.f, r.row, r.event)
 		row.Payload, row.ContentType = r.event.Payload, r.event.ContentType
 		r.row, r.look = nil, false

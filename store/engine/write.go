@@ -228,7 +228,7 @@ func (w *writing) register(ctx context.Context) error {
 	if len(w.regs) == 0 {
 		return nil
 	}
-	if err := w.unit.register(ctx, w.regs); err != nil {
+	if err := w.unit.register(ctx, w.regs, rendezvous.MaxCollectBytes); err != nil {
 		return err
 	}
 	for _, r := range w.regs {
@@ -251,10 +251,19 @@ func (w *writing) mail(ctx context.Context, waits int) (store.Mail, error) {
 	if w.f.Status.Terminal() {
 		return store.Mail{}, nil
 	}
-	if waits == 0 || w.b.next() != "" {
+	if w.b.next() != "" {
 		return store.Mail{Requests: requests(w.f.Workflow)}, nil
 	}
-	mail, err := w.unit.mail(ctx, w.f)
+	mail := store.Mail{Requests: requests(w.f.Workflow)}
+	var err error
+	if waits > 0 {
+		mail, err = w.unit.mail(ctx, w.f)
+	}
+	for _, r := range w.regs {
+		if r.late {
+			mail.Mail++ // the store does not count it yet
+		}
+	}
 	for _, row := range w.waits {
 		if !row.ParkedAt.IsZero() && row.QuarantinedAt.IsZero() {
 			mail.Mail--

@@ -17,6 +17,7 @@ var runsSuspending = []Case{
 	{Name: "RN-34 a pair that cannot be recorded fails alone, and a quarantined wait is left out", Run: brokenPairs},
 	{Name: "RN-34 over a hundred parked answers the next call takes the rest", Run: overHundredParked},
 	{Name: "RN-34 over 16 MiB of parked answers the next call takes the rest", Run: overBytesParked},
+	{Name: "RN-34 an append hands out 16 MiB of answers and parks the rest for the next collect", Run: largeAnswersInAppend},
 	{Name: "RN-36 a release that fails at any step is done whole or not at all", Run: brokenRelease},
 	{Name: "RN-58 the reply of a suspend lost: the same answer, as long as nobody took the run", Run: suspendAgain},
 	{Name: "RN-58 a suspend sent first after the lease was reclaimed is fenced", Run: suspendAfterReclaim},
