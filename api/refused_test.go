@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,9 +11,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/cloudevents"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
 	"github.com/rendezvous-events/rendezvous/store/fault"
+	"github.com/rendezvous-events/rendezvous/wire"
 )
 
 // refusal is one bad request and how it is refused.
@@ -361,6 +364,25 @@ func TestForeignErrorsStayInside(t *testing.T) {
 		r := refused(t, d, "acme", "events.get", `{"source":"urn:psp","id":"p-1"}`, 503, "unavailable")
 		if strings.Contains(string(r.body), "deadline") {
 			t.Errorf("the foreign text went out: %s", r.body)
+		}
+	}
+}
+
+// What cloudevents and wire write as data is no deeper than any request may be, so no payload is refused for how it was written.
+func TestTheDeepestPayloadWrittenAsDataIsTaken(t *testing.T) {
+	n := nodetest.Start(t)
+	for i, d := range doors(t, n) {
+		for _, depth := range []int{900, 989, 990, 991, 997, 998, 999, 1000, 1001} {
+			deep := []byte(strings.Repeat("[", depth) + strings.Repeat("]", depth))
+			id := fmt.Sprintf("%d-%d", i, depth)
+			event, err := cloudevents.Encode(rendezvous.Event{
+				EventID: rendezvous.EventID{Source: "urn:a", ID: id}, Type: "t", ContentType: "application/json", Payload: deep,
+			}, "")
+			must(t, err)
+			match(t, `{"results":[{"source":"urn:a","id":"`+id+`","outcome":"accepted"}]}`, ok(t, d, "acme", "events.put", `{"events":[`+string(event)+`]}`))
+			input, err := json.Marshal(wire.PayloadOf(deep, "application/json"))
+			must(t, err)
+			ok(t, d, "acme", "runs.start", `{"workflow_id":"w-`+id+`","type":"t","input":`+string(input)+`}`)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package cloudevents
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 	"unicode/utf8"
@@ -27,21 +28,49 @@ func Encode(e rendezvous.Event, run string) ([]byte, error) {
 	}
 	switch {
 	case e.Payload == nil:
-	case e.ContentType != "" && IsJSON(e.ContentType) && plainJSON(e.Payload):
+	case e.ContentType != "" && IsJSON(e.ContentType) && Verbatim(e.Payload):
 		out.Data = e.Payload
 	default:
 		out.Base64 = &e.Payload
 	}
-	return json.Marshal(out)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false) // or data would be another text
+	err := enc.Encode(out)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
-// plainJSON reports whether the bytes survive being a member of a JSON object as they are.
-func plainJSON(b []byte) bool {
-	if !utf8.Valid(b) || !json.Valid(b) {
-		return false
+// maxVerbatim is how deep JSON may nest that travels as a member of other JSON. Requests are refused beyond 1000, and many readers stop at 10,000; the rest is
+// for what a request or reply wraps around a payload.
+const maxVerbatim = 990
+
+// Verbatim reports whether the bytes are JSON that survives being a member of a JSON object as they are, written without escaping for HTML. What does not
+// travels in base64.
+func Verbatim(b []byte) bool {
+	var out bytes.Buffer
+	out.Grow(len(b))
+	return utf8.Valid(b) && json.Compact(&out, b) == nil && bytes.Equal(out.Bytes(), b) && depth(b) <= maxVerbatim
+}
+
+// depth is how deep a valid JSON text nests.
+func depth(text []byte) (deepest int) {
+	open := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			open++
+			deepest = max(deepest, open)
+		case '}', ']':
+			open--
+		}
 	}
-	same, err := json.Marshal(json.RawMessage(b))
-	return err == nil && string(same) == string(b)
+	return deepest
 }
 
 type envelope struct {

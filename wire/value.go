@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
 
@@ -50,47 +49,12 @@ func PayloadOf(b []byte, contentType string) *Payload {
 		return nil
 	}
 	p := &Payload{ContentType: contentType}
-	if contentType != "" && cloudevents.IsJSON(contentType) && asIs(b) {
+	if contentType != "" && cloudevents.IsJSON(contentType) && cloudevents.Verbatim(b) {
 		p.Data = b
 	} else {
 		p.Base64 = &b
 	}
 	return p
-}
-
-// maxDepth is how deep JSON may nest that travels as it is. A reply wraps a few levels around it, and JSON readers stop at 10,000.
-const maxDepth = 1000
-
-// asIs reports whether the bytes survive being a member of a JSON object.
-func asIs(b []byte) bool {
-	if !json.Valid(b) || depth(b) > maxDepth {
-		return false
-	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(json.RawMessage(b)) == nil && bytes.Equal(bytes.TrimSuffix(out.Bytes(), []byte("\n")), b)
-}
-
-// depth is how deep a valid JSON text nests.
-func depth(text []byte) (deepest int) {
-	open := 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			for i++; text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
-			open++
-			deepest = max(deepest, open)
-		case '}', ']':
-			open--
-		}
-	}
-	return deepest
 }
 
 // Bytes is what a payload holds: nil for none, and its content type. JSON without a content type is application/json.
