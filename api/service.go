@@ -22,6 +22,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/cloudevents"
 	"github.com/rendezvous-events/rendezvous/group"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/wire"
@@ -163,7 +164,7 @@ func (s *Service) call(ctx context.Context, door, tenant, name string, who Calle
 func (s *Service) observed(ctx context.Context, door, tenant, label string, do func(ctx context.Context) (any, error)) (any, error) {
 	start := s.cfg.Clock.Now()
 	ctx, span := s.cfg.Tracer.Start(ctx, label, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
-		attribute.String("rpc.system.name", "rendezvous"), attribute.String("rpc.method", label), attribute.String("rendezvous.tenant", shown(tenant))))
+		attribute.String("rpc.system.name", "rendezvous"), attribute.String("rpc.method", label), attribute.String("rendezvous.tenant", cloudevents.ShownName(tenant))))
 	defer span.End()
 	reply, err := do(ctx)
 	code, status := rendezvous.Code("ok"), http.StatusOK

@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/cloudevents"
 )
 
 // maxDepth is how deep a request may nest. What a reply wraps around a payload must stay readable for every JSON reader, and many stop at 10,000.
@@ -51,7 +51,7 @@ func (w *walker) value(t reflect.Type, depth int) error {
 	case c == '[' && t.Kind() == reflect.Slice && !opaque:
 		return w.array(t.Elem(), depth+1)
 	case c == '"' && t.Kind() == reflect.String:
-		if text := w.string(); loneSurrogate(text) {
+		if text := w.string(); cloudevents.LoneSurrogate(text) {
 			return rendezvous.InvalidField("body", "has half of a surrogate pair in a text")
 		}
 		return nil
@@ -70,7 +70,7 @@ func (w *walker) object(t reflect.Type, depth int) error {
 		}
 		field, known := fields[name]
 		if !known {
-			return rendezvous.InvalidField(shown(name), "is not a field of this request")
+			return rendezvous.InvalidField(cloudevents.ShownName(name), "is not a field of this request")
 		}
 		for _, s := range seen {
 			if s == name {
@@ -155,14 +155,6 @@ func memberName(quoted []byte) (string, error) {
 	return name, nil
 }
 
-// shown is a member's name as an error may repeat it.
-func shown(name string) string {
-	if len(name) > 64 || !utf8.ValidString(name) {
-		return "a member"
-	}
-	return name
-}
-
 // known are the members of request types, by type.
 var known sync.Map
 
@@ -184,45 +176,4 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	}
 	known.Store(t, m)
 	return m
-}
-
-// loneSurrogate reports whether a quoted JSON string holds half of a surrogate pair.
-func loneSurrogate(quoted []byte) bool {
-	for i := bytes.IndexByte(quoted, '\\'); i >= 0 && i < len(quoted); i++ {
-		if quoted[i] != '\\' {
-			continue
-		}
-		u, ok := unit(quoted[i:])
-		switch {
-		case !ok:
-			i++ // another escape
-		case u >= 0xdc00 && u < 0xe000:
-			return true
-		case u >= 0xd800 && u < 0xdc00:
-			if low, ok := unit(quoted[i+6:]); !ok || low < 0xdc00 || low > 0xdfff {
-				return true
-			}
-			i += 11
-		default:
-			i += 5
-		}
-	}
-	return false
-}
-
-// unit is the UTF-16 unit that \uXXXX at the start of s means.
-func unit(s []byte) (rune, bool) {
-	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
-		return 0, false
-	}
-	var u rune
-	for _, c := range s[2:6] {
-		switch {
-		case c >= '0' && c <= '9':
-			u = u<<4 | rune(c-'0')
-		default:
-			u = u<<4 | rune(c|0x20-'a'+10)
-		}
-	}
-	return u, true
 }

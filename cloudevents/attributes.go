@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,7 +17,7 @@ import (
 // attribute reads one context attribute of the JSON format as text. null is absent.
 func attribute(name string, value json.RawMessage) (text string, present bool, err error) {
 	if !goodName(name) {
-		return "", false, rendezvous.InvalidField(shown(name), "is not an attribute name: lower-case letters and digits only")
+		return "", false, rendezvous.InvalidField(ShownName(name), "is not an attribute name: 1..%d lower-case letters and digits", maxName)
 	}
 	value = bytes.TrimSpace(value)
 	switch {
@@ -35,7 +36,13 @@ func attribute(name string, value json.RawMessage) (text string, present bool, e
 	return string(value), true, nil
 }
 
+// maxName bounds an attribute's name, in bytes: names stand in errors, REJECTED and logs. CloudEvents asks for 20 at most.
+const maxName = 64
+
 func goodName(name string) bool {
+	if len(name) > maxName {
+		return false
+	}
 	for i := range len(name) {
 		if c := name[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
 			return false
@@ -59,41 +66,10 @@ func jsonText(name string, value json.RawMessage) (string, error) {
 	if err := json.Unmarshal(value, &s); err != nil {
 		return "", rendezvous.InvalidField(name, "is not a JSON string")
 	}
-	if strings.ContainsRune(s, utf8.RuneError) && loneSurrogate(value) {
+	if strings.ContainsRune(s, utf8.RuneError) && LoneSurrogate(value) {
 		return "", rendezvous.InvalidField(name, "has half of a surrogate pair")
 	}
 	return s, nil
-}
-
-func loneSurrogate(quoted []byte) bool {
-	unit := func(i int) (rune, bool) { // the \uXXXX at i
-		if i+6 > len(quoted) || quoted[i] != '\\' || quoted[i+1] != 'u' {
-			return 0, false
-		}
-		v, err := strconv.ParseUint(string(quoted[i+2:i+6]), 16, 16)
-		return rune(v), err == nil
-	}
-	for i := 0; i < len(quoted); i++ {
-		if quoted[i] != '\\' {
-			continue
-		}
-		u, ok := unit(i)
-		switch {
-		case !ok:
-			i++ // another escape
-		case u >= 0xd800 && u < 0xdc00:
-			low, ok := unit(i + 6)
-			if !ok || low < 0xdc00 || low > 0xdfff {
-				return true
-			}
-			i += 11
-		case u >= 0xdc00 && u < 0xe000:
-			return true
-		default:
-			i += 5
-		}
-	}
-	return false
 }
 
 // read fills the event from its attributes. The first fault, in a fixed order, is the message's error.
@@ -115,8 +91,8 @@ func (m *Message) check(a map[string]string) error {
 			return err
 		}
 	}
-	for name, value := range a {
-		if !utf8.ValidString(value) || strings.ContainsFunc(value, control) {
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if value := a[name]; !utf8.ValidString(value) || strings.ContainsFunc(value, control) {
 			return rendezvous.InvalidField(name, "is not valid UTF-8 without control characters")
 		}
 	}

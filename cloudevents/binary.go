@@ -1,7 +1,9 @@
 package cloudevents
 
 import (
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -11,12 +13,12 @@ import (
 func decodeBinary(header map[string][]string, body []byte) Message {
 	var m Message
 	attributes := map[string]string{}
-	for name, values := range header {
+	for _, name := range slices.Sorted(maps.Keys(header)) {
 		attr, ok := strings.CutPrefix(strings.ToLower(name), "ce-")
 		if !ok {
 			continue
 		}
-		if err := headerAttribute(attributes, attr, values); err != nil {
+		if err := headerAttribute(attributes, attr, header[name]); err != nil {
 			m.Err = firstOf(m.Err, err)
 		}
 	}
@@ -32,7 +34,7 @@ func decodeBinary(header map[string][]string, body []byte) Message {
 
 func headerAttribute(attributes map[string]string, attr string, values []string) error {
 	if !goodName(attr) || attr == "data" || attr == "datacontenttype" {
-		return rendezvous.InvalidField("ce-"+shown(attr), "is not a header of an event")
+		return rendezvous.InvalidField("ce-"+ShownName(attr), "is not a header of an event")
 	}
 	if _, twice := attributes[attr]; twice || len(values) != 1 {
 		return rendezvous.InvalidField("ce-"+attr, "is given %d times; give it once", max(len(values), 2))

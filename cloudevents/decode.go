@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"mime"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -44,14 +46,15 @@ func Decode(header map[string][]string, body []byte) ([]Message, error) {
 	return []Message{m}, nil
 }
 
-// first is the first value of a header in any letter case.
-func first(header map[string][]string, name string) string {
+// first is the first value of a header in any letter case; of several spellings that of the least.
+func first(header map[string][]string, name string) (value string) {
+	least := ""
 	for n, v := range header {
-		if strings.EqualFold(n, name) && len(v) > 0 {
-			return v[0]
+		if strings.EqualFold(n, name) && len(v) > 0 && (least == "" || n < least) {
+			least, value = n, v[0]
 		}
 	}
-	return ""
+	return value
 }
 
 // trace lets headers win over the extensions.
@@ -100,11 +103,11 @@ func DecodeObject(raw []byte) Message {
 		return m
 	}
 	attributes := map[string]string{}
-	for name, value := range members {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if name == "data" || name == "data_base64" {
 			continue
 		}
-		text, present, err := attribute(name, value)
+		text, present, err := attribute(name, members[name])
 		if err != nil {
 			m.Err = firstOf(m.Err, err)
 			continue
@@ -147,7 +150,7 @@ func object(raw []byte) (map[string]json.RawMessage, error) {
 			return nil, rendezvous.OverLimit("event members", maxMembers, len(members)+1)
 		}
 		if _, twice := members[name]; twice {
-			return nil, rendezvous.InvalidField(shown(name), "is given twice")
+			return nil, rendezvous.InvalidField(ShownName(name), "is given twice")
 		}
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
@@ -166,11 +169,3 @@ func object(raw []byte) (map[string]json.RawMessage, error) {
 
 // maxMembers bounds the attributes of one event.
 const maxMembers = 128
-
-// shown is a member's name as an error may repeat it.
-func shown(name string) string {
-	if len(name) > 64 || !utf8.ValidString(name) {
-		return "a member"
-	}
-	return name
-}
