@@ -1,0 +1,68 @@
+package sqlite_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel"
+
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/backendtest"
+	"github.com/rendezvous-events/rendezvous/store/fault"
+	"github.com/rendezvous-events/rendezvous/store/sqlite"
+	"github.com/rendezvous-events/rendezvous/store/storetest"
+	"github.com/rendezvous-events/rendezvous/store/traced"
+)
+
+var began = time.Date(2026, 11, 29, 8, 0, 0, 0, time.UTC)
+
+func open(t testing.TB, dir string, c clock.Clock) *sqlite.Backend {
+	t.Helper()
+	b, err := sqlite.Open(context.Background(), sqlite.Config{Dir: dir, Clock: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestBackend asks sqlite what store/engine relies on.
+func TestBackend(t *testing.T) {
+	t.Parallel()
+	backendtest.Run(t, func(t *testing.T) (backend.Backend, func(time.Duration)) {
+		c := clock.NewManual(began)
+		return open(t, t.TempDir(), c), c.Advance
+	})
+}
+
+func harness(t *testing.T, o storetest.Options) *storetest.Harness {
+	t.Helper()
+	dir, c := t.TempDir(), clock.NewManual(began)
+	b := open(t, dir, c)
+	o.Advance, o.Damage = c.Advance, damage{dir}
+	o.Reopen = func(t *testing.T) backend.Backend {
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b = open(t, dir, c)
+		return b
+	}
+	return storetest.Assemble(t, b, o)
+}
+
+// TestBattery proves the contract on sqlite.
+func TestBattery(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) *storetest.Harness { return harness(t, storetest.Options{}) })
+}
+
+// TestBatteryDecorated proves that what production puts around a backend changes nothing.
+func TestBatteryDecorated(t *testing.T) {
+	t.Parallel()
+	layers := []func(backend.Backend) backend.Backend{
+		traced.Wrap(otel.Tracer("test"), otel.Meter("test"), clock.System),
+		func(b backend.Backend) backend.Backend { return fault.Wrap(b) },
+	}
+	storetest.Run(t, func(t *testing.T) *storetest.Harness { return harness(t, storetest.Options{Layers: layers}) })
+}

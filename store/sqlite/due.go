@@ -1,0 +1,196 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/fair"
+)
+
+// What is due. Parameters 1 to 5 are now, the tenant, the position behind which the page begins, and its limit.
+const (
+	// Its run is the current one, unsealed and under no live lease, and nobody has the wait in hand.
+	parkedDue = ` FROM waits w INDEXED BY waits_due CROSS JOIN workflows f ON f.tenant = w.tenant AND f.workflow_id = w.workflow_id
+WHERE w.tenant = ?2 AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.next_attempt_at <= ?1 AND (w.next_attempt_at, w.number) > (?3, ?4)
+	AND (w.take_settled OR w.take_until IS NULL OR w.take_until <= ?1)
+	AND f.run_id = w.run_id AND f.closed_at IS NULL AND (f.lease_owner = '' OR f.lease_expires <= ?1)
+ORDER BY w.next_attempt_at, w.number LIMIT ?5`
+	parkedDueSQL    = `SELECT` + waitColumns + parkedDue
+	parkedFirstSQL  = `SELECT w.next_attempt_at, w.number` + parkedDue
+	parkedTenantSQL = `
+SELECT w.tenant FROM waits w INDEXED BY waits_due WHERE w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.tenant > ? ORDER BY w.tenant LIMIT 1`
+
+	// Its run is the current one, running, and under no live lease.
+	wokenDue = ` FROM woken m INDEXED BY woken_due CROSS JOIN workflows f ON f.tenant = m.tenant AND f.workflow_id = m.workflow_id
+WHERE m.tenant = ?2 AND m.next_notice_at <= ?1 AND (m.next_notice_at, m.workflow_id) > (?3, ?4)
+	AND f.run_id = m.run_id AND f.status = 'running' AND (f.lease_owner = '' OR f.lease_expires <= ?1)
+ORDER BY m.next_notice_at, m.workflow_id LIMIT ?5`
+	wokenDueSQL    = `SELECT ` + wokenColumns + wokenDue
+	wokenFirstSQL  = `SELECT m.next_notice_at, 0` + wokenDue
+	wokenTenantSQL = `SELECT m.tenant FROM woken m INDEXED BY woken_due WHERE m.tenant > ? ORDER BY m.tenant LIMIT 1`
+)
+
+// first is where a tenant's queue begins.
+type first struct {
+	tenant     string
+	at, number int64
+}
+
+// dueTenants are tenants with something due, the longest due first: a walk from tenant to tenant over an index, and a look at the first of each. nowhere is
+// the second part of a position before all.
+func (r *reader) dueTenants(ctx context.Context, nextSQL, firstSQL string, nowhere any) ([]string, error) {
+	var queues []first
+	for tenant := ""; ; {
+		next := ""
+		if err := r.query(ctx, nextSQL, func(c *columns) error { next = c.text(); return nil }, tenant); err != nil {
+			return nil, err
+		}
+		if next == "" {
+			break
+		}
+		tenant = next
+		err := r.query(ctx, firstSQL, func(c *columns) error {
+			queues = append(queues, first{tenant, c.number(), c.number()})
+			return nil
+		}, r.now, tenant, start, nowhere, 1)
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(queues, func(a, b first) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number), cmp.Compare(a.tenant, b.tenant))
+	})
+	tenants := make([]string, len(queues))
+	for i, q := range queues {
+		tenants[i] = q.tenant
+	}
+	return tenants, nil
+}
+
+// DueParked implements [backend.Tx]. No row is ever locked by another transaction: there is none.
+func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait, bool, error) {
+	tenants, err := t.dueTenants(ctx, parkedTenantSQL, parkedFirstSQL, start)
+	if err != nil {
+		return nil, false, err
+	}
+	tenantOf := func(w *backend.Wait) string { return w.Tenant }
+	compare := func(a, b *backend.Wait) int {
+		return cmp.Or(a.NextAttemptAt.Compare(b.NextAttemptAt), cmp.Compare(a.Number, b.Number))
+	}
+	return fair.Rows(tenants, limit, tenantOf, compare, func(places []fair.Place[backend.Wait]) ([]*backend.Wait, error) {
+		var rows []*backend.Wait
+		for _, p := range places {
+			at, number := start, start
+			if p.After != nil {
+				at, number = p.After.NextAttemptAt.UnixMicro(), p.After.Number
+			}
+			own, err := t.waitRows(ctx, parkedDueSQL, t.now, p.Tenant, at, number, p.Most)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, own...)
+		}
+		return rows, nil
+	})
+}
+
+// DueWoken implements [backend.Tx].
+func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, error) {
+	tenants, err := t.dueTenants(ctx, wokenTenantSQL, wokenFirstSQL, "")
+	if err != nil {
+		return nil, false, err
+	}
+	tenantOf := func(m *backend.Woken) string { return m.Tenant }
+	compare := func(a, b *backend.Woken) int {
+		return cmp.Or(a.NextNoticeAt.Compare(b.NextNoticeAt), a.Key().Compare(b.Key()))
+	}
+	return fair.Rows(tenants, limit, tenantOf, compare, func(places []fair.Place[backend.Woken]) ([]*backend.Woken, error) {
+		var rows []*backend.Woken
+		for _, p := range places {
+			at, id := start, ""
+			if p.After != nil {
+				at, id = p.After.NextNoticeAt.UnixMicro(), p.After.WorkflowID
+			}
+			err := t.query(ctx, wokenDueSQL, func(c *columns) error {
+				m, err := decodeWoken(c)
+				rows = append(rows, m)
+				return err
+			}, t.now, p.Tenant, at, id, p.Most)
+			if err != nil {
+				return nil, err
+			}
+		}
+		return rows, nil
+	})
+}
+
+// unmetSlice is how many key rows one call of UnmetEvents looks at: what bounds how long a pass over a large stock of events nobody waits for keeps the
+// writer.
+const unmetSlice = 5_000
+
+// A slice of the live events by number, and whether each was left apart from a wait it could have met: a targeted one looks at the waits of its run,
+// whatever their keys.
+const (
+	unmetSQL = `
+SELECT i.tenant, i.number,
+	i.live_since <= ?1 AND CASE
+	WHEN i.namespace <> '' THEN EXISTS (
+		SELECT 1 FROM wait_keys k
+		WHERE k.tenant = i.tenant AND k.namespace = i.namespace AND k.value = i.value AND k.type = i.type AND k.open_since <= ?1)
+	ELSE i.value <> '' AND EXISTS (
+		SELECT 1 FROM waits w
+		WHERE w.tenant = i.tenant AND w.run_id = i.value AND w.type = i.type AND w.held_number IS NULL AND w.open_since <= ?1)
+	END
+FROM event_keys i INDEXED BY event_keys_number WHERE i.number > ?2 ORDER BY i.number LIMIT ?3`
+	unmetEventSQL = `
+SELECT` + eventColumns + barePayload + ` FROM events e
+WHERE e.number = ?1 AND e.state = 'live' AND (e.take_until IS NULL OR e.take_until <= ?2) AND (e.expires_at IS NULL OR e.expires_at > ?2)`
+)
+
+// UnmetEvents implements [backend.Tx].
+func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
+	apart, next, err := t.apart(ctx, before, after)
+	if err != nil || len(apart) == 0 {
+		return nil, next, err
+	}
+	due, events := map[string][]int64{}, map[int64]*backend.Event{}
+	for _, number := range apart {
+		err := t.query(ctx, unmetEventSQL, func(c *columns) error {
+			e := decodeEvent(c)
+			events[number], due[e.Tenant] = e, append(due[e.Tenant], number)
+			return nil
+		}, number, t.now)
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	numbers, left := fair.Numbers(due, limit)
+	if left != 0 {
+		next = left - 1
+	}
+	rows := make([]*backend.Event, len(numbers))
+	for i, n := range numbers {
+		rows[i] = events[n]
+	}
+	return rows, next, nil
+}
+
+// apart looks at one slice: the numbers left apart, rising, and where the next slice begins, 0 when this one was the last.
+func (t *transaction) apart(ctx context.Context, before time.Time, after int64) (numbers []int64, next int64, err error) {
+	looked, last := 0, int64(0)
+	err = t.query(ctx, unmetSQL, func(c *columns) error {
+		c.text()
+		looked, last = looked+1, c.count()
+		if c.boolean() && (len(numbers) == 0 || numbers[len(numbers)-1] != last) {
+			numbers = append(numbers, last)
+		}
+		return nil
+	}, before, after, unmetSlice)
+	if looked == unmetSlice {
+		next = last - 1 // an event's key rows may have been cut apart
+	}
+	return numbers, next, err
+}

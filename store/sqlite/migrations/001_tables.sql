@@ -1,0 +1,257 @@
+-- The tables of design section 5. Text compares by bytes (BINARY, events.md R4). Absent text is '', absent instants and numbers are NULL, instants are
+-- microseconds since 1970, truth is 0 or 1. Keys and links are JSON: an array of pairs, [["namespace","value"],...].
+-- The CHECKs are the law of the state machine: what breaks one is a defect of the program or of a hand, never of a caller.
+
+-- What the store is, one fact a row: shards is N of shards.md section 1.
+CREATE TABLE meta (
+    name  TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Numbers up to value may have been given; none is ever given twice (I9), gaps are normal.
+CREATE TABLE counters (
+    name  TEXT NOT NULL PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO counters VALUES ('event', 0), ('wait', 0), ('take', 0);
+
+-- One row per workflow, bumped per append. No index names a column that an ordinary append changes.
+CREATE TABLE workflows (
+    tenant         TEXT NOT NULL,
+    workflow_id    TEXT NOT NULL,
+    shard          INTEGER NOT NULL,
+    run_id         TEXT NOT NULL,
+    type           TEXT NOT NULL,
+    queue          TEXT NOT NULL,
+    status         TEXT NOT NULL,
+    head_seq       INTEGER NOT NULL,
+    created_at     INTEGER NOT NULL,
+    started_at     INTEGER NOT NULL,
+    closed_at      INTEGER,
+    updated_at     INTEGER NOT NULL,
+    parent         TEXT NOT NULL,
+    failure_code   TEXT NOT NULL,
+    failure_reason TEXT NOT NULL,
+    failed_effect  TEXT NOT NULL,
+    open_effects   INTEGER NOT NULL,
+    open_waits     INTEGER NOT NULL,
+    lease_owner    TEXT NOT NULL,
+    lease_epoch    INTEGER NOT NULL,
+    lease_expires  INTEGER,
+    lease_ended    TEXT NOT NULL,
+    acquire_id     TEXT NOT NULL,
+    reclaims       INTEGER NOT NULL,
+    pause_request  TEXT,
+    cancel_request TEXT,
+    paused_actor   TEXT NOT NULL,
+    paused_basis   TEXT NOT NULL,
+    paused_at      INTEGER,
+    PRIMARY KEY (tenant, workflow_id),
+    CONSTRAINT workflows_status CHECK (status IN ('running', 'paused', 'completed', 'failed', 'cancelled', 'timed_out')),
+    CONSTRAINT workflows_closed CHECK ((closed_at IS NULL) = (status IN ('running', 'paused'))),
+    CONSTRAINT workflows_head CHECK (head_seq >= 1),
+    CONSTRAINT workflows_lease CHECK (lease_epoch >= 0 AND (lease_owner = '' OR (lease_expires IS NOT NULL AND closed_at IS NULL))),
+    CONSTRAINT workflows_paused CHECK ((paused_actor = '') = (paused_basis = ''))
+) STRICT;
+
+-- Lists, newest start first.
+CREATE INDEX workflows_started ON workflows (tenant, started_at DESC, workflow_id);
+-- Owners by the end of their lease: the leases pass.
+CREATE INDEX workflows_leased ON workflows (lease_expires, tenant, workflow_id) WHERE lease_owner <> '';
+
+CREATE TABLE runs (
+    tenant       TEXT NOT NULL,
+    run_id       TEXT NOT NULL,
+    workflow_id  TEXT NOT NULL,
+    previous_run TEXT NOT NULL,
+    next_run     TEXT NOT NULL,
+    status       TEXT NOT NULL,
+    first_seq    INTEGER NOT NULL,
+    last_seq     INTEGER NOT NULL, -- 0 until the run ends
+    started_at   INTEGER NOT NULL,
+    closed_at    INTEGER,
+    sealed_at    INTEGER,
+    outcome      TEXT NOT NULL,
+    start_digest BLOB,
+    retired      BLOB, -- JSON, byte for byte
+    PRIMARY KEY (tenant, run_id),
+    CONSTRAINT runs_status CHECK (status IN ('running', 'paused', 'completed', 'failed', 'cancelled', 'timed_out', 'continued_as_new')),
+    CONSTRAINT runs_sealed CHECK ((sealed_at IS NULL) = (outcome = '')),
+    CONSTRAINT runs_seqs CHECK (first_seq >= 1 AND (last_seq = 0 OR last_seq >= first_seq))
+) STRICT;
+
+CREATE INDEX runs_chain ON runs (tenant, workflow_id, first_seq);
+
+-- Runs with news nobody drives (runs.md section 6).
+CREATE TABLE woken (
+    tenant         TEXT NOT NULL,
+    workflow_id    TEXT NOT NULL,
+    run_id         TEXT NOT NULL,
+    queue          TEXT NOT NULL,
+    since          INTEGER NOT NULL,
+    cause          TEXT NOT NULL,
+    seq            INTEGER NOT NULL,
+    notices        INTEGER NOT NULL,
+    next_notice_at INTEGER NOT NULL,
+    links          TEXT NOT NULL,
+    PRIMARY KEY (tenant, workflow_id)
+) STRICT;
+
+CREATE INDEX woken_due ON woken (tenant, next_notice_at, workflow_id);
+
+-- Histories. Rows are inserted and never changed.
+CREATE TABLE history (
+    tenant         TEXT NOT NULL,
+    workflow_id    TEXT NOT NULL,
+    seq            INTEGER NOT NULL,
+    run_id         TEXT NOT NULL,
+    kind           TEXT NOT NULL,
+    v              INTEGER NOT NULL,
+    effect         TEXT NOT NULL,
+    attempt        INTEGER NOT NULL,
+    closes         INTEGER NOT NULL, -- closes its effect; 0 where it opens it, and where there is none
+    data           TEXT NOT NULL, -- canonical JSON, byte for byte
+    payload        BLOB,
+    content_type   TEXT NOT NULL,
+    source         TEXT NOT NULL,
+    operator_actor TEXT NOT NULL,
+    operator_basis TEXT NOT NULL,
+    recorded_at    INTEGER NOT NULL,
+    batch_id       TEXT NOT NULL,
+    PRIMARY KEY (tenant, workflow_id, seq),
+    CONSTRAINT history_seq CHECK (seq >= 1),
+    CONSTRAINT history_effect CHECK ((effect = '') = (attempt = 0) AND attempt >= 0 AND (effect <> '' OR NOT closes)),
+    CONSTRAINT history_operator CHECK ((operator_actor = '') = (operator_basis = ''))
+) STRICT;
+
+-- G7: an attempt of an effect opens once and closes once. It also answers what an effect came to without reading a history.
+CREATE UNIQUE INDEX history_effects ON history (tenant, run_id, effect, attempt, closes) WHERE effect <> '';
+
+-- First outcomes of named batches, for repeats.
+CREATE TABLE batches (
+    tenant    TEXT NOT NULL,
+    run_id    TEXT NOT NULL,
+    batch_id  TEXT NOT NULL,
+    digest    BLOB NOT NULL,
+    first_seq INTEGER NOT NULL,
+    last_seq  INTEGER NOT NULL,
+    outcome   BLOB NOT NULL, -- JSON, byte for byte
+    PRIMARY KEY (tenant, run_id, batch_id)
+) STRICT;
+
+-- Every event there ever was (I2).
+CREATE TABLE events (
+    number         INTEGER PRIMARY KEY,
+    version        INTEGER NOT NULL,
+    tenant         TEXT NOT NULL,
+    source         TEXT NOT NULL,
+    id             TEXT NOT NULL,
+    type           TEXT NOT NULL,
+    keys           TEXT NOT NULL,
+    digest         BLOB,
+    received_at    INTEGER NOT NULL,
+    live_since     INTEGER NOT NULL,
+    expires_at     INTEGER,
+    target         TEXT NOT NULL,
+    state          TEXT NOT NULL,
+    claim_run      TEXT NOT NULL,
+    claim_effect   TEXT NOT NULL,
+    claimed_at     INTEGER,
+    workflow_id    TEXT NOT NULL, -- with run, effect and seq: where the answer is
+    run_id         TEXT NOT NULL,
+    effect         TEXT NOT NULL,
+    seq            INTEGER NOT NULL,
+    dead_reason    TEXT NOT NULL,
+    dead_detail    TEXT NOT NULL,
+    dead_at        INTEGER,
+    erased         INTEGER NOT NULL,
+    offer_failures INTEGER NOT NULL,
+    take           INTEGER NOT NULL,
+    take_until     INTEGER,
+    take_open      INTEGER NOT NULL,
+    takes          INTEGER NOT NULL,
+    requeues       INTEGER NOT NULL,
+    minted_actor   TEXT NOT NULL,
+    minted_basis   TEXT NOT NULL,
+    trace_parent   TEXT NOT NULL,
+    trace_state    TEXT NOT NULL,
+    content_type   TEXT NOT NULL,
+    payload        BLOB, -- last, so that a read without it does not follow its overflow pages
+    UNIQUE (tenant, source, id),
+    CONSTRAINT events_state CHECK (state IN ('live', 'claimed', 'consumed', 'dead')),
+    CONSTRAINT events_claim CHECK ((state = 'claimed') = (claim_run <> '') AND (claim_run = '') = (claim_effect = '') AND (claim_run = '') = (claimed_at IS NULL)),
+    CONSTRAINT events_answer CHECK ((state = 'consumed') = (seq > 0) AND (seq > 0) = (workflow_id <> '' AND run_id <> '' AND effect <> '')),
+    CONSTRAINT events_death CHECK (state <> 'dead' OR (dead_reason <> '' AND dead_at IS NOT NULL)),
+    -- An answered event's payload is the history's; an erased one has neither payload nor digest and is never live again (I10).
+    CONSTRAINT events_payload CHECK ((state <> 'consumed' OR payload IS NULL) AND erased = (digest IS NULL) AND (NOT erased OR (payload IS NULL AND state NOT IN ('live', 'claimed')))),
+    CONSTRAINT events_minted CHECK ((minted_actor = '') = (minted_basis = ''))
+) STRICT;
+
+-- Standing claims by the wait that holds them.
+CREATE INDEX events_claimed ON events (tenant, claim_run, claim_effect) WHERE claim_run <> '';
+
+-- The match index: key rows exist exactly for live events. A targeted event has one, under namespace '' and its run; one without keys has one, under '' and ''.
+CREATE TABLE event_keys (
+    tenant     TEXT NOT NULL,
+    namespace  TEXT NOT NULL,
+    value      TEXT NOT NULL,
+    type       TEXT NOT NULL,
+    number     INTEGER NOT NULL,
+    live_since INTEGER NOT NULL,
+    PRIMARY KEY (tenant, namespace, value, type, number)
+) STRICT, WITHOUT ROWID;
+
+-- Walks what is live in order, and finds an event's key rows.
+CREATE INDEX event_keys_number ON event_keys (number);
+
+-- Waits: what is registered and not answered.
+CREATE TABLE waits (
+    number          INTEGER PRIMARY KEY,
+    version         INTEGER NOT NULL,
+    tenant          TEXT NOT NULL,
+    run_id          TEXT NOT NULL,
+    effect          TEXT NOT NULL,
+    workflow_id     TEXT NOT NULL,
+    shard           INTEGER NOT NULL,
+    attempt         INTEGER NOT NULL,
+    type            TEXT NOT NULL,
+    keys            TEXT NOT NULL,
+    from_source     TEXT NOT NULL,
+    trace_parent    TEXT NOT NULL,
+    trace_state     TEXT NOT NULL,
+    registered_at   INTEGER NOT NULL,
+    open_since      INTEGER NOT NULL,
+    held_number     INTEGER,
+    held_source     TEXT NOT NULL,
+    held_id         TEXT NOT NULL,
+    parked_at       INTEGER,
+    attempts        INTEGER NOT NULL,
+    next_attempt_at INTEGER,
+    last_error      TEXT NOT NULL,
+    take            INTEGER NOT NULL,
+    take_until      INTEGER,
+    take_settled    INTEGER NOT NULL,
+    quarantined_at  INTEGER,
+    UNIQUE (tenant, run_id, effect),
+    CONSTRAINT waits_held CHECK (
+        (held_number IS NULL) = (held_source = '') AND (held_number IS NULL) = (held_id = '')
+        AND (held_number IS NULL) = (parked_at IS NULL) AND (held_number IS NULL) = (next_attempt_at IS NULL)),
+    -- A wait that holds nothing is in nobody's hands: a parked wait without an event would never be found by anyone.
+    CONSTRAINT waits_open CHECK (held_number IS NOT NULL OR (attempts = 0 AND last_error = '' AND take_until IS NULL AND quarantined_at IS NULL))
+) STRICT;
+
+CREATE INDEX waits_listed ON waits (tenant, number);
+-- Parked waits that are retried, and those that are not.
+CREATE INDEX waits_due ON waits (tenant, next_attempt_at, number) WHERE held_number IS NOT NULL AND quarantined_at IS NULL;
+CREATE INDEX waits_quarantined ON waits (tenant, quarantined_at, number) WHERE quarantined_at IS NOT NULL;
+
+-- The other half of the match index: key rows exist exactly for open waits.
+CREATE TABLE wait_keys (
+    tenant     TEXT NOT NULL,
+    namespace  TEXT NOT NULL,
+    value      TEXT NOT NULL,
+    type       TEXT NOT NULL,
+    number     INTEGER NOT NULL,
+    open_since INTEGER NOT NULL,
+    PRIMARY KEY (tenant, namespace, value, type, number)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,111 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// reader reads in one transaction.
+type reader struct {
+	conn *sqlite.Conn
+	now  time.Time
+}
+
+// Now implements [backend.Reader].
+func (r *reader) Now() time.Time { return r.now }
+
+// enough ends a query before its last row.
+var enough = errors.New("enough rows")
+
+// query runs one statement, prepared once per connection, and hands over its rows one by one, until each answers enough or an error.
+func (r *reader) query(ctx context.Context, sql string, each func(c *columns) error, args ...any) error {
+	if err := alive(ctx); err != nil {
+		return err
+	}
+	stmt, err := r.prepare(sql, args)
+	if err != nil {
+		return translate(err)
+	}
+	c := columns{stmt: stmt}
+	for {
+		row, err := stmt.Step()
+		if err != nil {
+			_ = stmt.Reset() // answers the same error
+			return translate(err)
+		}
+		if !row {
+			return translate(stmt.Reset())
+		}
+		c.at, c.bad = 0, ""
+		if err := each(&c); err != nil {
+			_ = stmt.Reset()
+			if errors.Is(err, enough) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// exec runs one statement and answers how many rows it changed.
+func (r *reader) exec(sql string, args ...any) (int, error) {
+	stmt, err := r.prepare(sql, args)
+	if err != nil {
+		return 0, translate(err)
+	}
+	_, err = stmt.Step()
+	changed := r.conn.Changes()
+	if reset := stmt.Reset(); err == nil {
+		err = reset
+	}
+	return changed, translate(err)
+}
+
+// prepare binds args in their order. A zero instant is NULL, and so are nil bytes; what else may be absent comes as nil.
+func (r *reader) prepare(sql string, args []any) (*sqlite.Stmt, error) {
+	stmt, err := r.conn.Prepare(sql)
+	if err != nil {
+		return nil, err
+	}
+	for i, arg := range args {
+		at := i + 1
+		switch v := arg.(type) {
+		case nil:
+			stmt.BindNull(at)
+		case string:
+			stmt.BindText(at, v)
+		case int64:
+			stmt.BindInt64(at, v)
+		case int:
+			stmt.BindInt64(at, int64(v))
+		case bool:
+			stmt.BindBool(at, v)
+		case []byte:
+			bindBytes(stmt, at, v)
+		case time.Time:
+			if v.IsZero() {
+				stmt.BindNull(at)
+			} else {
+				stmt.BindInt64(at, v.UnixMicro())
+			}
+		default:
+			panic(fmt.Sprintf("store/sqlite: a parameter of type %T", arg))
+		}
+	}
+	return stmt, nil
+}
+
+func bindBytes(stmt *sqlite.Stmt, at int, b []byte) {
+	switch {
+	case b == nil:
+		stmt.BindNull(at)
+	case len(b) == 0:
+		stmt.BindZeroBlob(at, 0) // an empty slice would be NULL
+	default:
+		stmt.BindBytes(at, b)
+	}
+}

@@ -1,0 +1,215 @@
+package sqlite
+
+import (
+	"context"
+	"math"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+const waitColumns = `
+	w.number, w.version, w.tenant, w.run_id, w.effect, w.workflow_id, w.shard, w.attempt, w.type, w.keys, w.from_source, w.trace_parent, w.trace_state,
+	w.registered_at, w.open_since, w.held_number, w.held_source, w.held_id, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
+	w.take_until, w.take_settled, w.quarantined_at`
+
+// decodeWait reads a wait. Of a row that does not decode, what could be read stays: what counts its failures is needed to quarantine it.
+func decodeWait(c *columns) *backend.Wait {
+	w := &backend.Wait{
+		Number: c.count(), Version: c.count(), Tenant: c.text(), RunID: c.text(), Effect: c.text(), WorkflowID: c.text(), Shard: c.tally(),
+		Attempt: c.tally(), Type: c.text(), Keys: c.keys(), From: c.text(), Trace: rendezvous.Trace{Parent: c.text(), State: c.text()},
+		RegisteredAt: c.instant(), OpenSince: c.instant(),
+	}
+	held := backend.HeldEvent{}
+	if !c.absent() {
+		held.Number = c.count()
+	}
+	held.Source, held.ID = c.text(), c.text()
+	w.ParkedAt, w.Attempts, w.NextAttemptAt, w.LastError = c.instantOrNone(), c.tally(), c.instantOrNone(), c.text()
+	w.Take, w.TakeUntil, w.TakeSettled, w.QuarantinedAt = c.count(), c.instantOrNone(), c.boolean(), c.instantOrNone()
+	if held.Number != 0 {
+		w.Held = &held
+	}
+	w.Keyed = w.Open()
+	c.judge(w.Unsound(held))
+	w.Corrupt = c.corrupt("wait", "tenant", w.Tenant, "run", w.RunID, "effect", w.Effect, "number", w.Number)
+	return w
+}
+
+func (r *reader) waitRows(ctx context.Context, sql string, args ...any) ([]*backend.Wait, error) {
+	var rows []*backend.Wait
+	err := r.query(ctx, sql, func(c *columns) error {
+		rows = append(rows, decodeWait(c))
+		return nil
+	}, args...)
+	return rows, err
+}
+
+const waitSQL = `SELECT` + waitColumns + ` FROM waits w WHERE w.tenant = ? AND w.run_id = ? AND w.effect = ?`
+
+// Waits implements [backend.Reader].
+func (r *reader) Waits(ctx context.Context, keys []backend.WaitKey) (map[backend.WaitKey]*backend.Wait, error) {
+	found := make(map[backend.WaitKey]*backend.Wait, len(keys))
+	for _, k := range keys {
+		if err := r.query(ctx, waitSQL, func(c *columns) error { found[k] = decodeWait(c); return nil }, k.Tenant, k.RunID, k.Effect); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+const waitsOfSQL = `SELECT` + waitColumns + ` FROM waits w WHERE w.tenant = ? AND w.run_id = ? ORDER BY w.number`
+
+// WaitsOf implements [backend.Reader].
+func (r *reader) WaitsOf(ctx context.Context, keys []backend.RunKey) ([]*backend.Wait, error) {
+	var found []*backend.Wait
+	for _, k := range backend.SortedKeys(keys) {
+		rows, err := r.waitRows(ctx, waitsOfSQL, k.Tenant, k.ID)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, rows...)
+	}
+	return found, nil
+}
+
+const parkedOfSQL = `
+SELECT count(*) FILTER (WHERE w.held_number IS NOT NULL AND w.quarantined_at IS NULL) FROM waits w WHERE w.tenant = ? AND w.run_id = ?`
+
+// ParkedOf implements [backend.Reader].
+func (r *reader) ParkedOf(ctx context.Context, keys []backend.RunKey) (map[backend.RunKey]int, error) {
+	return r.counts(ctx, parkedOfSQL, keys)
+}
+
+const openWaitsSQL = `
+SELECT` + waitColumns + ` FROM wait_keys i CROSS JOIN waits w ON w.number = i.number
+WHERE i.tenant = ? AND i.namespace = ? AND i.value = ? AND i.type = ? AND i.number > ?
+ORDER BY i.number LIMIT ?`
+
+// OpenWaits implements [backend.Reader].
+func (r *reader) OpenWaits(ctx context.Context, lookups []backend.Lookup) ([][]*backend.Wait, error) {
+	found := make([][]*backend.Wait, len(lookups))
+	for i, l := range lookups {
+		rows, err := r.waitRows(ctx, openWaitsSQL, lookupArgs(l)...)
+		if err != nil {
+			return nil, err
+		}
+		found[i] = rows
+	}
+	return found, nil
+}
+
+// The lists of waits. Parameters 1 to 7 are the tenant, the number behind which the page begins, its limit, and the filter: run, type, state, and a key as
+// it stands in the text of a set.
+const (
+	passing = `
+	AND (?4 = '' OR w.run_id = ?4)
+	AND (?5 = '' OR w.type = ?5)
+	AND (?6 = '' OR ?6 = CASE WHEN w.held_number IS NULL THEN 'open' WHEN w.quarantined_at IS NULL THEN 'parked' ELSE 'quarantined' END)
+	AND (?7 = '' OR instr(w.keys, ?7) > 0)`
+
+	listWaitsSQL = `
+SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_listed
+WHERE w.tenant = ?1 AND w.number > ?2` + passing + `
+ORDER BY w.number LIMIT ?3`
+	// A run has at most 1,000; + keeps the order of numbers from choosing the index.
+	listRunWaitsSQL = `
+SELECT` + waitColumns + ` FROM waits w
+WHERE w.tenant = ?1 AND w.run_id = ?4 AND +w.number > ?2` + passing + `
+ORDER BY +w.number LIMIT ?3`
+	listParkedSQL = `
+SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_due
+WHERE w.tenant = ?1 AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND (w.next_attempt_at, w.number) > (?8, ?2)` + passing + `
+ORDER BY w.next_attempt_at, w.number LIMIT ?3`
+	// Quarantined waits in the order of parked ones. They are few: an operator is to look at each.
+	listStuckSQL = `
+SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_quarantined
+WHERE w.tenant = ?1 AND w.quarantined_at IS NOT NULL AND (w.next_attempt_at, w.number) > (?8, ?2)` + passing + `
+ORDER BY w.next_attempt_at, w.number LIMIT ?3`
+	listQuarantinedSQL = `
+SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_quarantined
+WHERE w.tenant = ? AND w.quarantined_at IS NOT NULL AND (w.quarantined_at, w.number) > (?, ?)
+ORDER BY w.quarantined_at, w.number LIMIT ?`
+)
+
+func passingArgs(tenant string, after int64, limit int, f backend.WaitFilter) []any {
+	key := ""
+	if f.Key != nil {
+		key = keyText(*f.Key)
+	}
+	return []any{tenant, after, max(limit, 0), f.RunID, f.Type, string(f.State), key}
+}
+
+// ListWaits implements [backend.Reader].
+func (r *reader) ListWaits(ctx context.Context, tenant string, f backend.WaitFilter, after int64, limit int) ([]*backend.Wait, error) {
+	sql := listWaitsSQL
+	if f.RunID != "" {
+		sql = listRunWaitsSQL
+	}
+	return r.waitRows(ctx, sql, passingArgs(tenant, after, limit, f)...)
+}
+
+// start is before every position.
+const start = int64(math.MinInt64)
+
+// ListParked implements [backend.Reader].
+func (r *reader) ListParked(
+	ctx context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, limit int,
+) ([]*backend.Wait, error) {
+	var rows []*backend.Wait
+	at, number := start, start
+	if after.Set {
+		at, number = after.At.UnixMicro(), after.Number
+	}
+	if !after.Quarantined {
+		var err error
+		if rows, err = r.waitRows(ctx, listParkedSQL, append(passingArgs(tenant, number, limit, f), at)...); err != nil || len(rows) >= limit {
+			return rows, err
+		}
+		at, number = start, start
+	}
+	stuck, err := r.waitRows(ctx, listStuckSQL, append(passingArgs(tenant, number, limit-len(rows), f), at)...)
+	return append(rows, stuck...), err
+}
+
+// ListQuarantined implements [backend.Reader].
+func (r *reader) ListQuarantined(ctx context.Context, tenant string, after backend.ParkedPosition, limit int) ([]*backend.Wait, error) {
+	at, number := start, start
+	if after.Set {
+		at, number = after.At.UnixMicro(), after.Number
+	}
+	return r.waitRows(ctx, listQuarantinedSQL, tenant, at, number, max(limit, 0))
+}
+
+// Each count up to a maximum, the oldest of each among what was counted.
+const (
+	liveDepthSQL = `
+SELECT count(*), min(live_since) FROM (
+	SELECT min(live_since) AS live_since FROM event_keys INDEXED BY event_keys_number GROUP BY number ORDER BY number LIMIT ?)`
+	openDepthSQL   = `SELECT count(*) FROM (SELECT 1 FROM waits WHERE held_number IS NULL LIMIT ?)`
+	parkedDepthSQL = `
+SELECT count(*), min(parked_at) FROM (
+	SELECT parked_at FROM waits INDEXED BY waits_due WHERE held_number IS NOT NULL AND quarantined_at IS NULL LIMIT ?)`
+	quarantinedDepthSQL = `SELECT count(*) FROM (SELECT 1 FROM waits INDEXED BY waits_quarantined WHERE quarantined_at IS NOT NULL LIMIT ?)`
+	wokenDepthSQL       = `SELECT count(*), min(since) FROM (SELECT since FROM woken LIMIT ?)`
+)
+
+// Depths implements [backend.Reader].
+func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
+	var d backend.Depths
+	for _, q := range [...]struct {
+		sql  string
+		each func(c *columns)
+	}{
+		{liveDepthSQL, func(c *columns) { d.LiveEvents, d.OldestLiveEvent = c.tally(), c.instantOrNone() }},
+		{openDepthSQL, func(c *columns) { d.OpenWaits = c.tally() }},
+		{parkedDepthSQL, func(c *columns) { d.ParkedWaits, d.OldestParked = c.tally(), c.instantOrNone() }},
+		{quarantinedDepthSQL, func(c *columns) { d.QuarantinedWaits = c.tally() }},
+		{wokenDepthSQL, func(c *columns) { d.Woken, d.OldestWoken = c.tally(), c.instantOrNone() }},
+	} {
+		if err := r.query(ctx, q.sql, func(c *columns) error { q.each(c); return nil }, max(most, 0)); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}

@@ -1,0 +1,216 @@
+package sqlite
+
+import (
+	"context"
+	"math"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+const workflowColumns = `
+	w.tenant, w.workflow_id, w.shard, w.run_id, w.type, w.queue, w.status, w.head_seq, w.created_at, w.started_at, w.closed_at, w.updated_at, w.parent,
+	w.failure_code, w.failure_reason, w.failed_effect, w.open_effects, w.open_waits, w.lease_owner, w.lease_epoch, w.lease_expires, w.lease_ended,
+	w.acquire_id, w.reclaims, w.pause_request, w.cancel_request, w.paused_actor, w.paused_basis, w.paused_at`
+
+func decodeWorkflow(c *columns) *backend.Workflow {
+	w := &backend.Workflow{
+		Tenant: c.text(), ID: c.text(), Shard: c.tally(), RunID: c.text(), Type: c.text(), Queue: c.text(), Status: c.status(), Head: c.count(),
+		CreatedAt: c.instant(), StartedAt: c.instant(), ClosedAt: c.instantOrNone(), UpdatedAt: c.instant(), Parent: c.text(),
+		FailureCode: c.text(), FailureReason: c.text(), FailedEffect: c.text(), OpenEffects: int(c.number()), OpenWaits: int(c.number()),
+		LeaseOwner: c.text(), LeaseEpoch: c.count(), LeaseExpires: c.instantOrNone(), LeaseEnded: rendezvous.LeaseEnd(c.text()),
+		AcquireID: c.text(), Reclaims: c.tally(), Pause: c.request(rendezvous.RequestPause), Cancel: c.request(rendezvous.RequestCancel),
+		PausedBy: c.operator(), PausedAt: c.instantOrNone(),
+	}
+	c.judge(w.Unsound())
+	w.Corrupt = c.corrupt("workflow row", "tenant", w.Tenant, "workflow", w.ID)
+	return w
+}
+
+const workflowSQL = `SELECT` + workflowColumns + ` FROM workflows w WHERE w.tenant = ? AND w.workflow_id = ?`
+
+// Workflows implements [backend.Reader].
+func (r *reader) Workflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
+	found := make(map[backend.WorkflowKey]*backend.Workflow, len(keys))
+	for _, k := range keys {
+		err := r.query(ctx, workflowSQL, func(c *columns) error { found[k] = decodeWorkflow(c); return nil }, k.Tenant, k.ID)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+const runColumns = `
+	r.tenant, r.run_id, r.workflow_id, r.previous_run, r.next_run, r.status, r.first_seq, r.last_seq, r.started_at, r.closed_at, r.sealed_at, r.outcome,
+	r.start_digest, r.retired`
+
+func decodeRun(c *columns) (*backend.Run, error) {
+	r := &backend.Run{
+		Tenant: c.text(), ID: c.text(), WorkflowID: c.text(), PreviousRun: c.text(), NextRun: c.text(), Status: c.status(), FirstSeq: c.count(),
+		LastSeq: c.count(), StartedAt: c.instant(), ClosedAt: c.instantOrNone(), SealedAt: c.instantOrNone(), Outcome: rendezvous.Kind(c.text()),
+		StartDigest: c.bytes(), Retired: c.bytes(),
+	}
+	c.judge(r.Unsound())
+	return r, c.corrupt("run row", "tenant", r.Tenant, "run", r.ID)
+}
+
+const runSQL = `SELECT` + runColumns + ` FROM runs r WHERE r.tenant = ? AND r.run_id = ?`
+
+// Runs implements [backend.Reader].
+func (r *reader) Runs(ctx context.Context, keys []backend.RunKey) (map[backend.RunKey]*backend.Run, error) {
+	found := make(map[backend.RunKey]*backend.Run, len(keys))
+	for _, k := range keys {
+		err := r.query(ctx, runSQL, func(c *columns) error {
+			run, err := decodeRun(c)
+			found[k] = run
+			return err
+		}, k.Tenant, k.ID)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+const runsOfSQL = `
+SELECT` + runColumns + ` FROM runs r INDEXED BY runs_chain
+WHERE r.tenant = ? AND r.workflow_id = ? AND r.first_seq > ?
+ORDER BY r.first_seq LIMIT ?`
+
+// RunsOf implements [backend.Reader].
+func (r *reader) RunsOf(ctx context.Context, key backend.WorkflowKey, after int64, limit int) ([]*backend.Run, error) {
+	var rows []*backend.Run
+	err := r.query(ctx, runsOfSQL, func(c *columns) error {
+		run, err := decodeRun(c)
+		rows = append(rows, run)
+		return err
+	}, key.Tenant, key.ID, after, max(limit, 0))
+	return rows, err
+}
+
+const batchSQL = `
+SELECT b.tenant, b.run_id, b.batch_id, b.digest, b.first_seq, b.last_seq, b.outcome FROM batches b
+WHERE b.tenant = ? AND b.run_id = ? AND b.batch_id = ?`
+
+// Batches implements [backend.Reader].
+func (r *reader) Batches(ctx context.Context, keys []backend.BatchKey) (map[backend.BatchKey]*backend.Batch, error) {
+	found := make(map[backend.BatchKey]*backend.Batch, len(keys))
+	for _, k := range keys {
+		err := r.query(ctx, batchSQL, func(c *columns) error {
+			b := &backend.Batch{
+				Tenant: c.text(), RunID: c.text(), ID: c.text(), Digest: c.bytes(), FirstSeq: c.count(), LastSeq: c.count(), Outcome: c.bytes(),
+			}
+			found[k] = b
+			return c.corrupt("batch", "tenant", b.Tenant, "run", b.RunID, "batch", b.ID)
+		}, k.Tenant, k.RunID, k.ID)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+const wokenColumns = `m.tenant, m.workflow_id, m.run_id, m.queue, m.since, m.cause, m.seq, m.notices, m.next_notice_at, m.links`
+
+func decodeWoken(c *columns) (*backend.Woken, error) {
+	m := &backend.Woken{
+		Tenant: c.text(), WorkflowID: c.text(), RunID: c.text(), Queue: c.text(), Since: c.instant(), Cause: rendezvous.Cause(c.text()), Seq: c.count(),
+		Notices: c.tally(), NextNoticeAt: c.instant(), Links: c.links(),
+	}
+	return m, c.corrupt("mark of a woken run", "tenant", m.Tenant, "workflow", m.WorkflowID)
+}
+
+const wokenSQL = `SELECT ` + wokenColumns + ` FROM woken m WHERE m.tenant = ? AND m.workflow_id = ?`
+
+// Woken implements [backend.Reader].
+func (r *reader) Woken(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Woken, error) {
+	found := make(map[backend.WorkflowKey]*backend.Woken, len(keys))
+	for _, k := range keys {
+		err := r.query(ctx, wokenSQL, func(c *columns) error {
+			m, err := decodeWoken(c)
+			found[k] = m
+			return err
+		}, k.Tenant, k.ID)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// filtered is a workflow filter over five parameters, each given by number.
+const filtered = `
+	AND (?5 = '[]' OR w.type IN (SELECT value FROM json_each(?5)))
+	AND (?6 = '[]' OR w.status IN (SELECT value FROM json_each(?6)))
+	AND (?7 = '[]' OR w.queue IN (SELECT value FROM json_each(?7)))
+	AND substr(w.workflow_id, 1, length(?8)) = ?8`
+
+// Two adjacent ranges of one index: the rest of those that started when the last row of the page before did, then those that started before.
+const (
+	listTogetherSQL = `
+SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
+WHERE w.tenant = ?1 AND w.started_at = ?2 AND w.workflow_id > ?3` + filtered + `
+ORDER BY w.workflow_id LIMIT ?4`
+	listBeforeSQL = `
+SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
+WHERE w.tenant = ?1 AND w.started_at < ?2 AND ?3 = ?3` + filtered + `
+ORDER BY w.started_at DESC, w.workflow_id LIMIT ?4`
+	countSQL = `
+SELECT count(*) FROM (
+	SELECT 1 FROM workflows w WHERE w.tenant = ?1 AND ?2 = ?2 AND ?3 = ?3` + filtered + ` LIMIT ?4)`
+)
+
+func filterArgs(tenant string, at int64, id string, limit int, f backend.WorkflowFilter) []any {
+	return []any{tenant, at, id, limit, listText(f.Types), listText(f.Statuses), listText(f.Queues), f.Prefix}
+}
+
+// ListWorkflows implements [backend.Reader].
+func (r *reader) ListWorkflows(
+	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, limit int,
+) ([]*backend.Workflow, error) {
+	at := int64(math.MaxInt64)
+	var rows []*backend.Workflow
+	if after.Set {
+		at = after.StartedAt.UnixMicro()
+		var err error
+		if rows, err = r.workflowRows(ctx, listTogetherSQL, filterArgs(tenant, at, after.ID, max(limit, 0), f)...); err != nil {
+			return nil, err
+		}
+	}
+	before, err := r.workflowRows(ctx, listBeforeSQL, filterArgs(tenant, at, "", max(limit-len(rows), 0), f)...)
+	return append(rows, before...), err
+}
+
+// CountWorkflows implements [backend.Reader].
+func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.WorkflowFilter, most int) (int, error) {
+	if most == 0 {
+		most = -1 // no limit
+	}
+	n := 0
+	err := r.query(ctx, countSQL, func(c *columns) error { n = c.tally(); return nil }, filterArgs(tenant, 0, "", most, f)...)
+	return n, err
+}
+
+const abandonedSQL = `
+SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_leased
+WHERE w.lease_owner <> '' AND w.lease_expires <= ? AND (w.lease_expires, w.tenant, w.workflow_id) > (?, ?, ?)
+ORDER BY w.lease_expires, w.tenant, w.workflow_id LIMIT ?`
+
+// Abandoned implements [backend.Reader].
+func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
+	from := int64(math.MinInt64)
+	if after.Set {
+		from = after.Expires.UnixMicro()
+	}
+	return r.workflowRows(ctx, abandonedSQL, r.now, from, after.Key.Tenant, after.Key.ID, max(limit, 0))
+}
+
+func (r *reader) workflowRows(ctx context.Context, sql string, args ...any) ([]*backend.Workflow, error) {
+	var rows []*backend.Workflow
+	err := r.query(ctx, sql, func(c *columns) error {
+		rows = append(rows, decodeWorkflow(c))
+		return nil
+	}, args...)
+	return rows, err
+}
