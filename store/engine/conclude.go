@@ -110,7 +110,7 @@ func (u *unit) conclude(ctx context.Context, f *flow, run *backend.Run, terminal
 		return concluded{}, err
 	}
 	row := u.record(f, terminal)
-	retired, err := u.retireRun(ctx, f, run)
+	retired, err := u.retireRun(ctx, run)
 	if err != nil {
 		return concluded{}, err
 	}

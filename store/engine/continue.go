@@ -83,7 +83,7 @@ func continuation(c store.Continuation, kind, queue string) ([]rendezvous.Record
 // pending cancel goes over (RN-46).
 func (w *writing) continueAs(ctx context.Context, end, start rendezvous.Record) error {
 	row := w.record(w.f, end)
-	retired, err := w.retireRun(ctx, w.f, w.run)
+	retired, err := w.retireRun(ctx, w.run)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (e *Engine) DeliverParked(ctx context.Context, waits []store.WaitRef, at ti
 		})
 		notices.Append(sent)
 		return out, err
-	}, func(err error) store.Offer { return store.Offer{Outcome: store.OfferFailed, Err: err} })
+	}, failedOffer)
 	if err != nil {
 		return store.Offered{}, err
 	}
@@ -51,7 +51,7 @@ func (u *unit) deliverParked(ctx context.Context, refs []store.WaitRef) ([]store
 	var runs []backend.RunKey
 	for i, r := range refs {
 		if err := checkWaitRef(r.Tenant, r.WaitID); err != nil {
-			out[i] = store.Offer{Outcome: store.OfferFailed, Err: err}
+			out[i] = failedOffer(err)
 			continue
 		}
 		keys = append(keys, backend.WaitKey{Tenant: r.Tenant, RunID: r.RunID, Effect: r.Effect})
@@ -129,7 +129,7 @@ func (d *redelivery) deliver(key backend.WaitKey) store.Offer {
 	case f == nil:
 		return store.Offer{Outcome: store.OfferClosed}
 	case f.Corrupt != nil:
-		return store.Offer{Outcome: store.OfferFailed, Err: f.Corrupt}
+		return failedOffer(f.Corrupt)
 	case w == nil:
 		return d.past(f, run, d.stand[key])
 	}

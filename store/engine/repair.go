@@ -85,9 +85,7 @@ func (e *Engine) TakeWoken(ctx context.Context, limit int) (store.Taken[store.Re
 			m.Notices++
 			m.NextNoticeAt = rendezvous.DueInstant(u.now.Add(resumeInterval(m.Notices)))
 			u.ch.MarkedWoken = append(u.ch.MarkedWoken, m)
-			taken.Rows = append(taken.Rows, store.ResumeRef{
-				Tenant: m.Tenant, Queue: m.Queue, WorkflowID: m.WorkflowID, RunID: m.RunID, Seq: m.Seq, Cause: m.Cause, Notices: m.Notices, Links: m.Links,
-			})
+			taken.Rows = append(taken.Rows, repeatOf(m))
 		}
 		return nil
 	})

@@ -311,7 +311,7 @@ func addLoose(out *store.Retired, e *backend.Event) {
 
 // retireRun is step 3 of a conclusion (runs.md section 5): every wait of the run goes, counted once each, without a record; the events they hold are
 // shed where the history has them as the answer, else live again, or dead when targeted; kept events die (EV-52, EV-74, RN-43).
-func (u *unit) retireRun(ctx context.Context, _ *flow, run *backend.Run) (store.Retired, error) {
+func (u *unit) retireRun(ctx context.Context, run *backend.Run) (store.Retired, error) {
 	r, err := u.retiring(ctx, []backend.RunKey{run.Key()})
 	if err != nil {
 		return store.Retired{}, err

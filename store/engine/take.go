@@ -10,7 +10,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
-// How long a take holds a parked wait.
+// How long a take holds a parked wait, or an unmet event the first time.
 const (
 	minHold     = time.Second
 	maxHold     = 300 * time.Second

@@ -10,13 +10,8 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
-// A take holds an event back: 30 s, doubling with each take in a row to 10 min.
-const (
-	unmetHold    = 30 * time.Second
-	minUnmetHold = time.Second
-	maxUnmetHold = 300 * time.Second
-	mostUnmet    = 10 * time.Minute
-)
+// mostUnmet is the longest a take holds an event back; the hold doubles with each take in a row.
+const mostUnmet = 10 * time.Minute
 
 // TakeUnmet implements [store.Repairer].
 func (e *Engine) TakeUnmet(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (store.Taken[store.UnmetPair], string, error) {
@@ -25,14 +20,11 @@ func (e *Engine) TakeUnmet(ctx context.Context, grace time.Duration, limit int, 
 	if err != nil {
 		return none, "", err
 	}
-	if hold == 0 {
-		hold = unmetHold
-	}
-	if hold < minUnmetHold || hold > maxUnmetHold {
-		return none, "", rendezvous.InvalidField("hold", "%s is outside %s..%s", hold, minUnmetHold, maxUnmetHold)
+	if hold, err = checkHold(hold); err != nil {
+		return none, "", err
 	}
 	if grace < 0 {
-		return none, "", rendezvous.InvalidField("grace", "%s is negative", grace)
+		return none, "", rendezvous.InvalidField("grace", "%s is negative; give 0s or more", grace)
 	}
 	after, err := unmetCursor(cursor)
 	if err != nil {
@@ -64,7 +56,7 @@ func unmetCursor(cursor string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil || n < 0 {
-		return 0, rendezvous.InvalidField("cursor", "malformed cursor")
+		return 0, rendezvous.InvalidField("cursor", "malformed cursor; give one that a page answered, or none to start")
 	}
 	return n, nil
 }

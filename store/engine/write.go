@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
@@ -62,15 +64,7 @@ func (w *writing) readWaits(ctx context.Context, keys []backend.WaitKey) error {
 		}
 		w.waits[key.Effect] = row
 	}
-	var numbers []int64
-	for _, row := range w.waits {
-		if row.Held != nil {
-			numbers = append(numbers, row.Held.Number)
-		}
-	}
-	if len(numbers) > 0 {
-		w.held, err = w.tx.EventsByNumber(ctx, numbers, false)
-	}
+	w.held, err = w.heldBy(ctx, slices.Collect(maps.Values(w.waits)))
 	return err
 }
 

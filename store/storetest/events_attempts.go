@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -382,7 +383,12 @@ func lostTakeFenced(t *testing.T, h *Harness) {
 	eq(t, "state", r.Row("w").State, rendezvous.WaitQuarantined)
 	for _, hold := range []time.Duration{-time.Second, 301 * time.Second, time.Millisecond} {
 		_, err := h.Store.TakeParked(ctx, 1, hold)
-		code(t, fmt.Sprint("take for ", hold), err, rendezvous.CodeInvalid)
+		code(t, fmt.Sprint("take for ", hold), err, rendezvous.CodeInvalid, "field", "hold", "limit", "5m0s", "value", hold.String())
+		_, _, err = h.Store.TakeUnmet(ctx, 0, 1, hold, "")
+		code(t, fmt.Sprint("take of unmet events for ", hold), err, rendezvous.CodeInvalid, "field", "hold", "limit", "5m0s", "value", hold.String())
+	}
+	if _, _, err := h.Store.TakeUnmet(ctx, 0, 1, 0, "no cursor"); err == nil || !strings.Contains(err.Error(), "none to start") {
+		t.Fatalf("a malformed cursor: %v, want it refused with advice", err)
 	}
 }
 
