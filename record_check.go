@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 )
 
@@ -12,7 +13,7 @@ func (r Record) CheckAppended() (Record, error) {
 		return r, InvalidField("kind", "%q is not a kind of record", r.Kind)
 	}
 	if unbuilt(r.Kind) {
-		return r, NotBuilt("kind " + string(r.Kind))
+		return r, InvalidField("kind", "%s is not supported by this build; leave the record out", r.Kind)
 	}
 	if r.V != 0 && r.V != KindVersion {
 		return r, InvalidField("v", "%d is not a version of %s; this build writes %d", r.V, r.Kind, KindVersion)
@@ -94,19 +95,24 @@ func (r Record) checkData() (Record, error) {
 		return r, OverLimit("data", MaxRecordData, len(canonical))
 	}
 	r.Data = canonical
-	for _, later := range [...]string{"deadline", "deadline_after", "attributes"} {
-		if hasMember(canonical, later) && (r.Kind == RunStarted || r.Kind == WaitRegistered) {
-			return r, NotBuilt("data." + later)
+	if r.Kind == RunStarted || r.Kind == WaitRegistered {
+		if err := checkBuilt(canonical); err != nil {
+			return r, err
 		}
 	}
 	return r, r.checkFields()
 }
 
-func hasMember(object json.RawMessage, name string) bool {
-	var m map[string]json.RawMessage
-	_ = json.Unmarshal(object, &m)
-	_, ok := m[name]
-	return ok
+// checkBuilt refuses by name the members whose role this build does not have.
+func checkBuilt(object json.RawMessage) error {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(object, &members) // it is canonical
+	for _, later := range [...]string{"deadline", "deadline_after", "attributes"} {
+		if _, given := members[later]; given {
+			return NotBuilt("data." + later)
+		}
+	}
+	return nil
 }
 
 func (r Record) checkFields() error {
@@ -128,13 +134,13 @@ func (r Record) checkFields() error {
 		if err := decode(&d); err != nil {
 			return err
 		}
-		return firstError(CheckID("data.code", d.Code), CheckReason("data.reason", d.Reason), optionalID("data.failed_effect", d.FailedEffect))
+		return cmp.Or(CheckID("data.code", d.Code), CheckReason("data.reason", d.Reason), optionalID("data.failed_effect", d.FailedEffect))
 	case EffectFailed:
 		var d EffectFailedData
 		if err := decode(&d); err != nil {
 			return err
 		}
-		return firstError(CheckID("data.code", d.Code), CheckReason("data.reason", d.Reason))
+		return cmp.Or(CheckID("data.code", d.Code), CheckReason("data.reason", d.Reason))
 	case RunCancelled, RunPaused, RunResumed, WaitWithdrawn:
 		var d ReasonData
 		if err := decode(&d); err != nil {
@@ -165,13 +171,13 @@ func (r Record) checkFields() error {
 		if err := decode(&d); err != nil {
 			return err
 		}
-		return firstError(CheckID("data.event_source", d.EventSource), CheckID("data.event_id", d.EventID))
+		return cmp.Or(CheckID("data.event_source", d.EventSource), CheckID("data.event_id", d.EventID))
 	}
 	return nil
 }
 
 func (d RunStartedData) check() error {
-	return firstError(CheckID("type", d.Type), CheckQueue(d.Queue), optionalID("previous_run", d.PreviousRun),
+	return cmp.Or(CheckID("type", d.Type), CheckQueue(d.Queue), optionalID("previous_run", d.PreviousRun),
 		optionalID("parent", d.Parent), optionalID("code_version", d.CodeVersion))
 }
 
@@ -180,13 +186,4 @@ func optionalID(field, s string) error {
 		return nil
 	}
 	return CheckID(field, s)
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -90,7 +90,7 @@ func terminal(c store.Conclusion) (rendezvous.Record, error) {
 		}
 		r.Kind, r.Data = rendezvous.RunCancelled, rendezvous.EncodeData(rendezvous.ReasonData{Reason: c.Reason})
 	case rendezvous.StatusTimedOut:
-		return r, rendezvous.NotBuilt("outcome timed_out")
+		return r, rendezvous.InvalidField("outcome", "%s is not supported by this build; give completed, failed or cancelled", c.Outcome)
 	default:
 		return r, rendezvous.InvalidField("outcome", "%q is none of completed, failed, cancelled", c.Outcome)
 	}

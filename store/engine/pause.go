@@ -116,7 +116,7 @@ func (u *unit) settleResume(f *flow, row *backend.Record) {
 
 // checkAsk judges the shape of what an operator asks of a run.
 func checkAsk(run string, operator *rendezvous.Operator, reason string) error {
-	if err := rendezvous.CheckID("run", run); err != nil {
+	if err := rendezvous.CheckID("run_id", run); err != nil {
 		return err
 	}
 	if err := operator.Check("operator"); err != nil {

@@ -136,7 +136,7 @@ func unbuiltKinds(t *testing.T, h *Harness) {
 		rendezvous.TimerStarted: "", rendezvous.TimerFired: "", rendezvous.TimerCancelled: "", rendezvous.WaitTimedOut: "w", rendezvous.RunTimedOut: "",
 		rendezvous.AttributesUpdated: "", rendezvous.RunReopened: "",
 	} {
-		r.unwritten(string(kind), rendezvous.CodeInvalid, recs(r.record(kind, effect, nil)), "field", "kind "+string(kind))
+		r.unwritten(string(kind), rendezvous.CodeInvalid, recs(r.record(kind, effect, nil)), "field", "kind")
 	}
 	late := r.Waited(r.Wait("w", "paid"))
 	late.Data = []byte(`{"type":"paid","keys":[],"deadline":"2030-01-01T00:00:00Z"}`)

@@ -292,6 +292,8 @@ func conclusionShapes(t *testing.T, h *Harness) {
 		}
 		eq(t, "the workflow after "+what, r.outlook(), before)
 	}
+	_, err := f.Conclude(ctx, store.Conclusion{RunID: r.ID, ExpectedSeq: 1, Outcome: rendezvous.StatusTimedOut}, now)
+	code(t, "an outcome of a later build", err, rendezvous.CodeInvalid, "field", "outcome")
 }
 
 func retiredExactly(t *testing.T, h *Harness) {

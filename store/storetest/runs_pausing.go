@@ -60,6 +60,8 @@ func pausedRun(t *testing.T, h *Harness) {
 
 func pauseAgain(t *testing.T, h *Harness) {
 	f := h.Fix(t)
+	_, err := f.PauseRun(ctx, "", nil, "", now)
+	code(t, "a pause of no run", err, rendezvous.CodeInvalid, "field", "run_id")
 	r := f.Start()
 	r.Pause()
 	since := h.Now(t)
