@@ -21,7 +21,7 @@ const (
 	MaxExpiryDays     = 30        // how far ahead an event's own expiry may lie
 	MaxFullHistory    = 50_000    // records of ReadHistory
 	MaxFullBytes      = 64 << 20  // bytes of ReadHistory
-	MaxHistoryPage    = 10_000    // records of ReadHistoryFrom; DefaultHistoryPage when none is asked
+	MaxHistoryPage    = 10_000    // records of ReadHistoryFrom; DefaultHistory when none is asked
 	DefaultHistory    = 500       // page of ReadHistoryFrom when limit is 0
 	MaxHistoryBytes   = 4 << 20   // bytes of a history page; one record always fits
 	MaxList           = 1000      // rows of a list

@@ -179,7 +179,7 @@ func (o *offering) joinClaims(rows map[backend.WaitKey]*backend.Wait, events map
 const brokenAfter = 3
 
 func brokenClaim(l *look) error {
-	err := rendezvous.Errorf(rendezvous.CodeCorrupt, "a claim stands on one side only; the integrity pass repairs it")
+	err := rendezvous.Errorf(rendezvous.CodeCorrupt, "a claim stands on one side only, as after a restore of parts; withdraw the wait, or erase the event and send it under a new id")
 	if l.e != nil {
 		err = err.With("source", l.e.Source).With("id", l.e.ID)
 	}

@@ -1,7 +1,7 @@
 // Package memory is the simplest storage engine: maps and ordered sets under one lock. It keeps nothing beyond the process.
 //
 // It is the executable specification of store/backend: one transaction at a time, so there is nothing to race with; every index stands beside its
-// rows and is kept by the same two functions per kind of row (link and unlink, tables.go), so a page costs its result and not what is finished.
+// rows and is kept by the same two functions per kind of row (link and unlink, in tables.go and link.go), so a page costs its result and not what is finished.
 // What a transaction may not do by the protocol of store/backend (changing a workflow it did not lock, locking twice, applying twice) is an error
 // here, even where a single writer would come to no harm.
 package memory
