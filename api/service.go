@@ -75,7 +75,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{cfg: cfg, calls: calls, duration: duration}
-	s.waits = group.New(group.Config{}, func(i store.RegisterItem) int { return 256 + 64*len(i.Keys) }, s.register)
+	s.waits = group.New(group.Config{Log: cfg.Log}, func(i store.RegisterItem) int { return 256 + 64*len(i.Keys) }, s.register)
 	s.verbs = s.table()
 	return s, nil
 }

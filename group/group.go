@@ -7,6 +7,9 @@ package group
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -18,9 +21,11 @@ type Config struct {
 	Bytes   int // bytes of a batch, rendezvous.MaxBatchBytes; one item always fits
 	Commits int // commits under way at once, 1
 	Queue   int // calls that may wait, 4 × Items
+
+	Log *slog.Logger // told of commits that panic, slog.Default
 }
 
-// Commit makes one batch durable and answers one outcome per item, in order. Its error is every item's.
+// Commit makes one batch durable and answers one outcome per item, in order. Its error is every item's; a panic in it is every item's commit_unknown.
 type Commit[I, O any] func(ctx context.Context, items []I) ([]O, error)
 
 // Group gathers items for a commit function. Make it with [New], end it with Stop.
@@ -62,6 +67,9 @@ func New[I, O any](cfg Config, size func(I) int, commit Commit[I, O]) *Group[I, 
 	}
 	if cfg.Queue <= 0 {
 		cfg.Queue = 4 * cfg.Items
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
 	}
 	hard, cancel := context.WithCancel(context.Background())
 	g := &Group[I, O]{
@@ -119,11 +127,6 @@ func (g *Group[I, O]) HandAll(ctx context.Context, items []I) func() ([]O, []err
 		}
 		return outs, errs
 	}
-}
-
-// DoAll is HandAll that waits.
-func (g *Group[I, O]) DoAll(ctx context.Context, items []I) ([]O, []error) {
-	return g.HandAll(ctx, items)()
 }
 
 // split cuts items into parts that fit a batch each.
@@ -280,7 +283,7 @@ func (g *Group[I, O]) work(batches <-chan batch[I, O]) {
 				items = append(items, e.items...)
 			}
 		}
-		outs, err := g.commit(g.hard, items)
+		outs, err := g.guarded(items)
 		if err == nil && len(outs) != len(items) {
 			err = rendezvous.Errorf(rendezvous.CodeCorrupt, "a batch of %d was answered with %d outcomes", len(items), len(outs))
 		}
@@ -294,4 +297,15 @@ func (g *Group[I, O]) work(batches <-chan batch[I, O]) {
 			outs = outs[n:]
 		}
 	}
+}
+
+// guarded commits a batch. What a panic leaves done nobody knows: its callers repeat their calls, and the others go on.
+func (g *Group[I, O]) guarded(items []I) (outs []O, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			g.cfg.Log.ErrorContext(g.hard, "commit panicked", "items", len(items), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			outs, err = nil, rendezvous.Errorf(rendezvous.CodeCommitUnknown, "the commit broke off inside; it may or may not be done, repeat the call")
+		}
+	}()
+	return g.commit(g.hard, items)
 }

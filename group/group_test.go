@@ -3,7 +3,9 @@ package group
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -91,7 +93,7 @@ func TestBytesBoundABatchAndOneItemAlwaysFits(t *testing.T) {
 		return items, nil
 	})
 	defer g.Stop(t.Context())
-	outs, errs := g.DoAll(t.Context(), []int{4, 4, 4, 25, 1, 9, 9, 2})
+	outs, errs := g.HandAll(t.Context(), []int{4, 4, 4, 25, 1, 9, 9, 2})()
 	for i, err := range errs {
 		if err != nil {
 			t.Errorf("item %d: %v", i, err)
@@ -107,6 +109,29 @@ func TestAFailedCommitIsEveryItemsError(t *testing.T) {
 	defer g.Stop(t.Context())
 	if _, err := g.Do(t.Context(), 1); !errors.Is(err, rendezvous.ErrUnavailable) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestACommitThatPanicsIsItsItemsErrorAlone(t *testing.T) {
+	var log strings.Builder
+	g := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, one, func(_ context.Context, items []int) ([]int, error) {
+		if items[0] == 13 {
+			panic("a bug")
+		}
+		return items, nil
+	})
+	_, errs := g.HandAll(t.Context(), []int{13, 4242})()
+	for _, err := range errs {
+		if !errors.Is(err, rendezvous.ErrCommitUnknown) || strings.Contains(err.Error(), "a bug") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if got, err := g.Do(t.Context(), 1); got != 1 || err != nil {
+		t.Errorf("the next commit: %d, %v", got, err)
+	}
+	g.Stop(t.Context())
+	if text := log.String(); !strings.Contains(text, "a bug") || !strings.Contains(text, "group_test.go") || strings.Contains(text, "4242") {
+		t.Errorf("the log: %s", text)
 	}
 }
 
@@ -136,14 +161,14 @@ func TestWhatIsHandedInTogetherIsCommittedTogetherAndInOrder(t *testing.T) {
 		return items, nil
 	})
 	defer g.Stop(t.Context())
-	outs, errs := g.DoAll(t.Context(), []int{1, 2, 3, 4, 5, 6, 7, 8, 9})
+	outs, errs := g.HandAll(t.Context(), []int{1, 2, 3, 4, 5, 6, 7, 8, 9})()
 	if !slices.Equal(outs, []int{1, 2, 3, 4, 5, 6, 7, 8, 9}) || len(errs) != 9 {
 		t.Errorf("%v %v", outs, errs)
 	}
 	if len(commits) != 3 || !slices.Equal(slices.Concat(commits...), outs) {
 		t.Errorf("commits %v", commits)
 	}
-	if outs, errs := g.DoAll(t.Context(), nil); len(outs)+len(errs) != 0 {
+	if outs, errs := g.HandAll(t.Context(), nil)(); len(outs)+len(errs) != 0 {
 		t.Errorf("nothing came back as %v %v", outs, errs)
 	}
 }

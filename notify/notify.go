@@ -55,7 +55,7 @@ func New(p Publisher, log *slog.Logger, tracer trace.Tracer, meter metric.Meter)
 	sent.Add(context.Background(), 0) // counters begin at 0, or the first increase is invisible to whoever looks at rates
 	failed.Add(context.Background(), 0)
 	s := &Sender{publisher: p, log: log, tracer: tracer, sent: sent, failed: failed}
-	s.group = group.New(group.Config{Items: maxSends, Bytes: maxNotices, Commits: publishes}, func(n []messaging.Notice) int { return len(n) }, s.publish)
+	s.group = group.New(group.Config{Items: maxSends, Bytes: maxNotices, Commits: publishes, Log: log}, func(n []messaging.Notice) int { return len(n) }, s.publish)
 	return s, nil
 }
 

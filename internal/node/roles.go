@@ -26,7 +26,7 @@ func (n *Node) startIngest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	door := ingest.NewDoor(n.store, n.sender, group.Config{Commits: 2}, m).WithTracer(n.telemetry.Tracer)
+	door := ingest.NewDoor(n.store, n.sender, group.Config{Commits: 2, Log: n.log}, m).WithTracer(n.telemetry.Tracer)
 	n.began("door", func(ctx context.Context) error { door.Stop(ctx); return nil })
 	service, err := api.New(api.Config{
 		Store: n.store, Door: door, Sender: n.sender, Clock: clock.System, Log: n.log, Tracer: n.telemetry.Tracer, Meter: n.telemetry.Meter,
