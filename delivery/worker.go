@@ -2,8 +2,10 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -59,7 +61,7 @@ func New(s Store, stream Stream, d Deps) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{store: s, stream: stream, deps: d, metrics: m}
-	w.retries = newRetries(d.Clock, w.deliverParked)
+	w.retries = newRetries(d.Clock, w.guarded)
 	return w, nil
 }
 
@@ -144,6 +146,17 @@ func (w *Worker) observe(ctx context.Context, got store.Offered) {
 			}
 		}
 	}
+}
+
+// guarded is deliverParked for the loop of the retries: a panic is that batch's failure alone, and the passes own its waits.
+func (w *Worker) guarded(ctx context.Context, waits []waitKey) (still []waitKey, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.deps.Log.ErrorContext(ctx, "retry panicked; the passes own its waits", "waits", len(waits), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			still, err = nil, rendezvous.Errorf(rendezvous.CodeCommitUnknown, "the retry broke off inside")
+		}
+	}()
+	return w.deliverParked(ctx, waits)
 }
 
 // deliverParked tries parked waits again and answers those that are still parked.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -126,6 +127,44 @@ func TestARetryDeliversWhenTheLeaseIsOver(t *testing.T) {
 			t.Fatal("no RESUME")
 		}
 	}
+}
+
+// A retry that panics ends neither the process nor the retries of other waits.
+func TestARetryThatPanicsFailsAlone(t *testing.T) {
+	p := newPlane(t)
+	for _, run := range []string{"run-1", "run-2"} {
+		p.start(run)
+		p.await(run, p.lease(run, 2*time.Second))
+		p.buffer(run)
+	}
+	broken := &panicking{Store: p.store, struck: make(chan struct{})}
+	p.worker(broken)
+	p.deliver(notice("run-1"))
+	p.clock.Waiting(1)
+	p.clock.Advance(25 * time.Millisecond) // the try that panics
+	<-broken.struck
+	p.clock.Advance(1875 * time.Millisecond)
+	p.deliver(notice("run-2"))
+	for _, pause := range []time.Duration{25, 50, 100} {
+		p.clock.Waiting(1)
+		p.clock.Advance(pause * time.Millisecond)
+	}
+	p.eventually("run-2", rendezvous.EventConsumed)
+	if s := p.state("run-1"); s != rendezvous.EventClaimed {
+		t.Errorf("run-1's event is %s: not the passes' to record", s)
+	}
+}
+
+// panicking is a store whose first DeliverParked panics.
+type panicking struct {
+	delivery.Store
+	once   sync.Once
+	struck chan struct{}
+}
+
+func (s *panicking) DeliverParked(ctx context.Context, waits []store.WaitRef, at time.Time) (store.Offered, error) {
+	s.once.Do(func() { close(s.struck); panic("a bug") })
+	return s.Store.DeliverParked(ctx, waits, at)
 }
 
 // scripted is a store that answers what the test says.

@@ -3,6 +3,8 @@ package messaging
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -47,7 +49,7 @@ type ConsumeOptions struct {
 	Gap func()
 }
 
-// handler judges one batch: one Outcome for each message, in order; none at all is a Retry for each. ctx ends only when a stop ran out of
+// handler judges one batch: one Outcome for each message, in order; none at all, or a panic, is a Retry for each. ctx ends only when a stop ran out of
 // patience.
 type handler func(ctx context.Context, batch []Msg) []Outcome
 
@@ -189,7 +191,7 @@ func (c *Consumption) handle(ctx context.Context, h handler, batch []held) {
 	for i, m := range batch {
 		msgs[i] = m.Msg
 	}
-	outcomes := h(ctx, msgs)
+	outcomes := c.guarded(ctx, h, msgs)
 	if len(outcomes) != len(batch) && len(outcomes) > 0 {
 		c.src.deps.Log.Error("handler answered another number of outcomes than it got messages; the rest comes again",
 			"stream", c.src.stream, "messages", len(batch), "outcomes", len(outcomes))
@@ -201,6 +203,18 @@ func (c *Consumption) handle(ctx context.Context, h handler, batch []held) {
 		}
 		c.pull.acknowledge(m, o)
 	}
+}
+
+// guarded runs a handler. A panic in it is its batch's trouble alone: it comes again.
+func (c *Consumption) guarded(ctx context.Context, h handler, msgs []Msg) (outcomes []Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.src.deps.Log.ErrorContext(ctx, "handler panicked; its messages come again", "stream", c.src.stream, "messages", len(msgs),
+				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			outcomes = nil
+		}
+	}()
+	return h(ctx, msgs)
 }
 
 func (c *Consumption) release(rest []held) {

@@ -116,6 +116,22 @@ func TestDrainLeavesNoMessageUnacknowledged(t *testing.T) {
 	}
 }
 
+func TestAHandlerThatPanicsGetsItsMessagesAgain(t *testing.T) {
+	p := newPlane(t)
+	p.provision()
+	s := newSeen()
+	c, err := p.conn.ConsumeMatch(messaging.ConsumeOptions{}, func(ctx context.Context, batch []messaging.MatchNotice) []messaging.Outcome {
+		if s.add("try"); s.of("try") == 1 {
+			panic("a bug")
+		}
+		return s.matchHandler()(ctx, batch)
+	})
+	must(t, err)
+	p.publish(event(1))
+	s.wait(t, "the notice, handled", func() bool { return s.of("e-1") == 1 })
+	stop(t, c)
+}
+
 func TestStopOutOfPatienceCancelsTheHandler(t *testing.T) {
 	p := newPlane(t)
 	p.provision()
