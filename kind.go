@@ -123,12 +123,3 @@ func (k Kind) NewWork() bool { return kinds[k].newWork }
 
 // TakesPayload reports whether a record of the kind may carry a payload.
 func (k Kind) TakesPayload() bool { return kinds[k].payload }
-
-// Kinds lists the closed set, in no order.
-func Kinds() []Kind {
-	all := make([]Kind, 0, len(kinds))
-	for k := range kinds {
-		all = append(all, k)
-	}
-	return all
-}

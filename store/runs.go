@@ -346,7 +346,6 @@ type UnmetPair struct {
 	Tenant string
 	Event  EventRef
 	Wait   rendezvous.WaitID
-	Take   int64
 }
 
 // Repairer finds what a lost notice, a dead driver or a crash left behind: the passes of sweep.md that repair the spine.

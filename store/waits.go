@@ -97,7 +97,6 @@ type Retired struct {
 	Released  []rendezvous.EventID `json:"released,omitempty"`  // live again
 	Dead      []rendezvous.EventID `json:"dead,omitempty"`      // targeted or kept: dead letters
 	Corrected []string             `json:"corrected,omitempty"` // effects of which the caller's belief was wrong
-	Timers    int                  `json:"timers,omitempty"`
 }
 
 // WaitRow is a wait as listed: its own keys and from, never the event's (O5).

@@ -101,7 +101,7 @@ func (u *unit) takeUnmet(ctx context.Context, rows []*backend.Event, hold time.D
 		e.Take, e.TakeOpen, e.TakeUntil = tokens[k], true, u.now.Add(doubled(hold, e.Takes, mostUnmet))
 		e.Takes++
 		u.saveEvent(e)
-		pairs[k] = store.UnmetPair{Tenant: e.Tenant, Event: eventRef(e), Take: e.Take}
+		pairs[k] = store.UnmetPair{Tenant: e.Tenant, Event: eventRef(e)}
 		if w := waits[i]; w != nil {
 			pairs[k].Wait = rendezvous.WaitID{RunID: w.RunID, Effect: w.Effect}
 		}

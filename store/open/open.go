@@ -38,13 +38,7 @@ const (
 	kindPostgres = "postgres"
 )
 
-// Check judges a store's URL without opening anything. Its errors name the scheme at most: the rest may hold a password.
-func Check(url string) error {
-	_, err := kind(url)
-	return err
-}
-
-// Kind names the kind of store at url: memory or postgres; "" for a URL that [Check] refuses.
+// Kind names the kind of store at url: memory or postgres; "" for a URL that [Open] refuses.
 func Kind(url string) string {
 	which, _ := kind(url)
 	return which
