@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -43,7 +44,11 @@ func newService(t testing.TB, s store.Store) *api.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { service.Stop(context.Background()); door.Stop(context.Background()) })
+	t.Cleanup(func() {
+		if err := errors.Join(service.Stop(context.Background()), door.Stop(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
 	return service
 }
 

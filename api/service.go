@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/cloudevents"
 	"github.com/rendezvous-events/rendezvous/group"
+	"github.com/rendezvous-events/rendezvous/notify"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
@@ -57,7 +57,7 @@ type Config struct {
 type Service struct {
 	cfg      Config
 	waits    *group.Group[store.RegisterItem, store.Registered]
-	sending  sync.WaitGroup
+	sending  notify.Sendings
 	verbs    map[string]verb
 	calls    metric.Int64Counter
 	duration metric.Float64Histogram
@@ -80,10 +80,11 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Stop refuses new grouped calls, commits what waits and sends its notices. Idempotent.
-func (s *Service) Stop(ctx context.Context) {
+// Stop refuses new grouped calls, commits what waits and sends its notices. When ctx ends first, commits and sendings are cancelled, and the error says what
+// was left. Idempotent.
+func (s *Service) Stop(ctx context.Context) error {
 	s.waits.Stop(ctx)
-	s.sending.Wait()
+	return s.sending.Stop(ctx)
 }
 
 // Verbs names what is built.
@@ -98,7 +99,7 @@ func (s *Service) Verbs() []string {
 // try sends notices without holding up the answer.
 func (s *Service) try(ctx context.Context, n store.Notices) {
 	if !n.Empty() {
-		s.sending.Go(func() { s.cfg.Sender.Try(context.WithoutCancel(ctx), n) })
+		s.sending.Go(ctx, func(ctx context.Context) { s.cfg.Sender.Try(ctx, n) })
 	}
 }
 

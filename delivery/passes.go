@@ -124,12 +124,31 @@ func (p *Passes) Start() {
 	p.done.Go(func() { p.loop(ctx) })
 }
 
-// Stop ends them after the page under way. Idempotent.
-func (p *Passes) Stop() {
+// Stop is Shutdown without a limit.
+func (p *Passes) Stop() { _ = p.Shutdown(context.Background()) }
+
+// Shutdown ends the passes: a page under way is cancelled, and waited for until ctx ends; then the error names the passes that are left. Idempotent.
+func (p *Passes) Shutdown(ctx context.Context) error {
 	if p.cancel != nil {
 		p.cancel()
 	}
-	p.done.Wait()
+	down := make(chan struct{})
+	go func() { p.done.Wait(); close(down) }()
+	select {
+	case <-down:
+		return nil
+	case <-ctx.Done():
+	}
+	var left []string
+	for _, s := range p.passes {
+		if s.busy.Load() {
+			left = append(left, s.name)
+		}
+	}
+	if len(left) == 0 {
+		return nil // nothing holds the loop up
+	}
+	return fmt.Errorf("passes %v do not come back and are left to themselves: %w", left, context.Cause(ctx))
 }
 
 // Kick makes every pass run now: notices may have been lost.

@@ -266,6 +266,26 @@ func TestAPassThatBreaksStopsNoOther(t *testing.T) {
 	}
 }
 
+// A page that ignores its context does not hold up the end of the process; Shutdown names its pass.
+func TestShutdownDoesNotWaitForAPassThatHangs(t *testing.T) {
+	p := newPlane(t)
+	hangs, end := make(chan struct{}), make(chan struct{})
+	passes := p.passes(broken{p.store, func(context.Context, string) ([]store.AbandonedRun, string, error) {
+		close(hangs)
+		<-end
+		return nil, "", nil
+	}}, delivery.PassConfig{})
+	<-hangs
+	late := errors.New("out of patience")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(late)
+	if err := passes.Shutdown(ctx); !errors.Is(err, late) || !strings.Contains(err.Error(), "[leases]") {
+		t.Errorf("shut down with %v", err)
+	}
+	close(end)
+	must(t, passes.Shutdown(t.Context()))
+}
+
 func TestPassesThatRunAreReady(t *testing.T) {
 	p := newPlane(t)
 	var pages atomic.Int32

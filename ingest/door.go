@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -32,7 +31,7 @@ type Door struct {
 	sender   Sender
 	events   *group.Group[store.BufferItem, buffered]
 	targeted *group.Group[store.DeliverItem, delivered]
-	sending  sync.WaitGroup
+	sending  notify.Sendings
 	metrics  *Metrics
 	tracer   trace.Tracer
 }
@@ -138,11 +137,12 @@ func (d *Door) handTo(ctx context.Context, tenant, run string, e rendezvous.Even
 	}
 }
 
-// Stop refuses new events, commits what waits and sends its notices. Idempotent.
-func (d *Door) Stop(ctx context.Context) {
+// Stop refuses new events, commits what waits and sends its notices. When ctx ends first, commits and sendings are cancelled, and the error says what was
+// left. Idempotent.
+func (d *Door) Stop(ctx context.Context) error {
 	d.events.Stop(ctx)
 	d.targeted.Stop(ctx)
-	d.sending.Wait()
+	return d.sending.Stop(ctx)
 }
 
 // commitEvents is the events' commit: one transaction, then one sending for all, which does not hold up the answers.
@@ -204,8 +204,8 @@ func (d *Door) send(ctx context.Context, all store.Notices) *notices {
 		return nil
 	}
 	n := &notices{done: make(chan struct{})}
-	d.sending.Go(func() {
-		n.err = d.sender.Send(context.WithoutCancel(ctx), all)
+	d.sending.Go(ctx, func(ctx context.Context) {
+		n.err = d.sender.Send(ctx, all)
 		close(n.done)
 	})
 	return n

@@ -58,7 +58,7 @@ func newInbox(t *testing.T) *inbox {
 	must(t, worker.Start())
 	t.Cleanup(func() {
 		must(t, worker.Stop(context.Background()))
-		in.door.Stop(context.Background())
+		must(t, in.door.Stop(context.Background()))
 		must(t, in.store.Close())
 	})
 	return in

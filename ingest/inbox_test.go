@@ -247,8 +247,8 @@ func TestMessagesShareCommits(t *testing.T) {
 func TestAStoppedDoorHasSentWhatItTook(t *testing.T) {
 	in := newInbox(t)
 	in.expect("ack", structured(1, "x"))
-	in.door.Stop(t.Context())
-	in.door.Stop(t.Context())
+	must(t, in.door.Stop(t.Context()))
+	must(t, in.door.Stop(t.Context()))
 	in.expect("retry", structured(2, "y"))
 	if _, errs := in.door.HandAll(t.Context(), "acme", make([]rendezvous.Event, 1))(); !errors.Is(errs[0], rendezvous.ErrUnavailable) {
 		t.Errorf("put after the stop: %v", errs)
@@ -256,4 +256,21 @@ func TestAStoppedDoorHasSentWhatItTook(t *testing.T) {
 	if in.state("urn:a", "y") != "" {
 		t.Error("stored after the stop")
 	}
+}
+
+// A door out of patience leaves notices that are not sent to the passes, and says so.
+func TestAStopOutOfPatienceLeavesItsNotices(t *testing.T) {
+	in := newInbox(t)
+	hold := make(chan struct{})
+	in.sender.hold = hold
+	if _, errs := in.door.HandAll(t.Context(), "acme", []rendezvous.Event{{EventID: rendezvous.EventID{Source: "urn:a", ID: "x"}, Type: "t"}})(); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := in.door.Stop(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped with %v", err)
+	}
+	close(hold)
+	must(t, in.door.Stop(t.Context()))
 }

@@ -27,7 +27,7 @@ func (n *Node) startIngest(ctx context.Context) error {
 		return err
 	}
 	door := ingest.NewDoor(n.store, n.sender, group.Config{Commits: 2, Log: n.log}, m).WithTracer(n.telemetry.Tracer)
-	n.began("door", func(ctx context.Context) error { door.Stop(ctx); return nil })
+	n.began("door", door.Stop)
 	service, err := api.New(api.Config{
 		Store: n.store, Door: door, Sender: n.sender, Clock: clock.System, Log: n.log, Tracer: n.telemetry.Tracer, Meter: n.telemetry.Meter,
 		Version: n.cfg.Version, Kind: open.Kind(n.cfg.Store), Checks: n.checks,
@@ -35,7 +35,7 @@ func (n *Node) startIngest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.began("verbs", func(ctx context.Context) error { service.Stop(ctx); return nil })
+	n.began("verbs", service.Stop)
 	if n.HTTP, err = n.serve(ctx, "API", n.cfg.Ingest.HTTP, service.HTTP(tokens)); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (n *Node) startDelivery(context.Context) error {
 	}
 	n.began("delivery-worker", worker.Stop)
 	passes.Start()
-	n.began("passes", func(context.Context) error { passes.Stop(); return nil })
+	n.began("passes", passes.Shutdown)
 	n.ready = append(n.ready, func(context.Context) error { return passes.Ready() })
 	return nil
 }
