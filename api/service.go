@@ -140,17 +140,13 @@ func handle[Req, Rep any](role Role, fn func(ctx context.Context, c call, req Re
 	}}
 }
 
-// Call answers one request. The reply is to be encoded as JSON; the error is of the closed set.
-func (s *Service) Call(ctx context.Context, tenant, name string, who Caller, body []byte) (any, error) {
-	return s.call(ctx, "", tenant, name, who, body)
-}
-
 // Doors as traces name them.
 const (
 	overHTTP = "http"
 	overNATS = "nats"
 )
 
+// call answers one request. The reply is to be encoded as JSON; the error is of the closed set.
 func (s *Service) call(ctx context.Context, door, tenant, name string, who Caller, body []byte) (any, error) {
 	known, label := s.verbs[name], name
 	if known.do == nil {
