@@ -17,6 +17,7 @@ const (
 	// publishRounds is how often one Publish sends what was not acknowledged: first, after a missing stream or a reconnect, once more.
 	publishRounds = 3
 	pollConnected = 20 * time.Millisecond
+	stallLook     = 100 * time.Millisecond
 )
 
 // PublishError says which of a Publish are not known to be stored, by their place in the call. The others are. Sending them again is safe.
@@ -129,10 +130,9 @@ func (c *Conn) sendEach(ctx context.Context, out []outgoing) ([]outgoing, error)
 	var first error
 	futures := make([]jetstream.PubAckFuture, len(out))
 	for i, o := range out {
-		f, err := c.js.PublishMsgAsync(o.msg, jetstream.WithRetryAttempts(0), jetstream.WithStallWait(c.cfg.PublishTimeout))
+		f, err := c.sendOne(ctx, o.msg)
 		if err != nil {
 			first = cmpErr(first, err)
-			continue
 		}
 		futures[i] = f
 	}
@@ -146,6 +146,17 @@ func (c *Conn) sendEach(ctx context.Context, out []outgoing) ([]outgoing, error)
 		}
 	}
 	return left, first
+}
+
+// sendOne publishes one message, waiting for room in the window until ctx ends. The library's own wait knows no context, so it is a short one.
+func (c *Conn) sendOne(ctx context.Context, m *nats.Msg) (jetstream.PubAckFuture, error) {
+	for ctx.Err() == nil {
+		f, err := c.js.PublishMsgAsync(m, jetstream.WithRetryAttempts(0), jetstream.WithStallWait(stallLook))
+		if !errors.Is(err, jetstream.ErrTooManyStalledMsgs) {
+			return f, err
+		}
+	}
+	return nil, context.Cause(ctx)
 }
 
 func acknowledged(ctx context.Context, f jetstream.PubAckFuture) error {

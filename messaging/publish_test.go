@@ -122,6 +122,39 @@ func TestPublishFailsAtOnceWhileTheBrokerIsAway(t *testing.T) {
 	p.publish(event(0), event(1))
 }
 
+// A broker that acknowledges nothing fills the window; whoever leaves then is not held back by it, and is told of every notice.
+func TestPublishEndsWithItsContextWhileTheWindowIsFull(t *testing.T) {
+	cfg := rawConfig(t)
+	cfg.PublishTimeout = 5 * time.Minute // waiting would show
+	conn, err := messaging.Connect(cfg, messaging.Deps{Log: testLog(t), InProcess: rawServer(t, 8<<20)})
+	must(t, err)
+	defer conn.Close()
+	mute := make(chan struct{}, 1000) // somebody listens, so the broker does not say that nobody does
+	for i := range messaging.Partitions {
+		_, err := conn.ConsumeConn().Subscribe(conn.Names().MatchSubject(i), func(*nats.Msg) { mute <- struct{}{} })
+		must(t, err)
+	}
+	must(t, conn.ConsumeConn().Flush())
+	late := errors.New("the caller left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	go func() {
+		for range 256 {
+			<-mute
+		}
+		cancel(late)
+	}()
+	start := time.Now()
+	err = conn.Publish(ctx, events(0, 300))
+	var failed *messaging.PublishError
+	if !errors.As(err, &failed) || len(failed.Failed) != 300 || !errors.Is(err, rendezvous.ErrUnavailable) || !errors.Is(err, late) {
+		t.Errorf("got %v", err)
+	}
+	if d := time.Since(start); d > time.Minute {
+		t.Errorf("it took %v", d)
+	}
+}
+
 func TestPublishAcrossARestartEndsWithEveryNoticeStoredOrNamed(t *testing.T) {
 	p := newPlane(t)
 	p.provision()
