@@ -158,7 +158,7 @@ func (p *provisioner) ensureStream(ctx context.Context, want jetstream.StreamCon
 		have, created, err = p.makeStream(ctx, want)
 	}
 	if err != nil {
-		return false, provisionError("stream", want.Name, err)
+		return false, streamError(want, err)
 	}
 	info := have.CachedInfo()
 	p.settle.found(want.Name, "", info.Created)
@@ -230,12 +230,27 @@ func (c *consumers) make(ctx context.Context, stream string, want jetstream.Cons
 	return made, err
 }
 
-// subjectsOverlap is JetStream's code for a stream that already takes one of the subjects.
-const subjectsOverlap = 10065
+// JetStream's codes for what trying again does not mend.
+const (
+	subjectsOverlap jetstream.ErrorCode = 10065 // another stream takes one of the subjects
+	noReplicas      jetstream.ErrorCode = 10074 // replicas > 1 not supported in non-clustered mode
+)
+
+func hasCode(err error, code jetstream.ErrorCode) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == code
+}
+
+func streamError(want jetstream.StreamConfig, err error) error {
+	if hasCode(err, noReplicas) {
+		return rendezvous.InvalidField("nats.replicas", "is %d, but the NATS server is alone and keeps 1; give 1, or connect to a cluster", want.Replicas).
+			With("limit", 1).With("value", want.Replicas).Because(err)
+	}
+	return provisionError("stream", want.Name, err)
+}
 
 func provisionError(what, name string, err error) error {
-	var api *jetstream.APIError
-	if errors.As(err, &api) && api.ErrorCode == subjectsOverlap {
+	if hasCode(err, subjectsOverlap) {
 		return rendezvous.Errorf(rendezvous.CodeConflict,
 			"%s %s: another stream of this NATS account takes these subjects; give each plane an account of its own", what, name).Because(err)
 	}

@@ -1,6 +1,7 @@
 package messaging_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	rendezvous "github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/messaging"
 )
 
@@ -120,5 +122,22 @@ func TestProvisionLeavesWhatExistsAsItIs(t *testing.T) {
 	}
 	if got := p.consumer("rdv_MATCH", "match-0").Config.FilterSubject; got != "rdv.match.1" {
 		t.Errorf("match-0's filter is %s now", got)
+	}
+}
+
+// Trying again would never help: whoever set it has to know what and why.
+func TestReplicasThatAServerAloneCannotKeepAreRefusedByName(t *testing.T) {
+	cfg := rawConfig(t)
+	cfg.URL, cfg.Replicas = "nats://in-process", 3 // as a worker beside a server outside
+	conn, err := messaging.Connect(cfg, messaging.Deps{Log: testLog(t), InProcess: rawServer(t, 8<<20)})
+	must(t, err)
+	defer conn.Close()
+	err = conn.Provision(t.Context())
+	var e *rendezvous.Error
+	if !errors.As(err, &e) || e.Code != rendezvous.CodeInvalid || e.Details["field"] != "nats.replicas" || e.Details["limit"] != 1 || e.Details["value"] != 3 {
+		t.Errorf("got %v with %v", err, e)
+	}
+	if errors.Unwrap(err) == nil {
+		t.Error("the server's own words are lost")
 	}
 }

@@ -199,7 +199,7 @@ func (n *Node) startMessaging(ctx context.Context) error {
 		if errors.Is(err, rendezvous.ErrInvalid) {
 			return err
 		}
-		n.log.WarnContext(ctx, "streams not provisioned yet; consumers do it when NATS is there", "error", err)
+		n.log.WarnContext(ctx, "streams not provisioned yet; consumers do it when NATS is there", "error", err, "cause", errors.Unwrap(err))
 	}
 	return nil
 }
