@@ -54,6 +54,7 @@ type Error struct {
 	cause   error
 }
 
+// Error is the code and the message; details and cause are not in it.
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return string(e.Code)

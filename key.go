@@ -12,6 +12,7 @@ type Key struct {
 	Value     string `json:"value"`
 }
 
+// String is namespace=value.
 func (k Key) String() string { return k.Namespace + "=" + k.Value }
 
 // Compare orders keys by namespace and value, by bytes.

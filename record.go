@@ -83,7 +83,7 @@ type (
 
 // EncodeData makes a record's canonical data of one of the Data structs.
 func EncodeData(v any) json.RawMessage {
-	raw, err := encode(v)
+	raw, err := EncodeJSON(v)
 	if err != nil {
 		panic("rendezvous: encode record data: " + err.Error()) // the structs above always encode
 	}
@@ -98,8 +98,8 @@ func EncodeData(v any) json.RawMessage {
 	return data
 }
 
-// encode is v as JSON without the escapes that are meant for HTML.
-func encode(v any) (json.RawMessage, error) {
+// EncodeJSON is v as JSON without the escapes that are meant for HTML: strings and payloads stay as they are.
+func EncodeJSON(v any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -135,7 +135,7 @@ func CanonicalJSON(raw []byte) (json.RawMessage, error) {
 	if err := dec.Decode(&v); err != nil {
 		return nil, err
 	}
-	return encode(v)
+	return EncodeJSON(v)
 }
 
 // UniqueMembers walks the tokens of one JSON value and refuses a repeated member of one object, and anything behind the value.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -166,7 +165,7 @@ func (c *Client) NATS() *nats.Conn {
 func (c *Client) Call(ctx context.Context, verb string, request, reply any) error {
 	ctx, done := c.living(ctx)
 	defer done()
-	body, err := encode(withTokens(verb, request))
+	body, err := rendezvous.EncodeJSON(withTokens(verb, request))
 	if err != nil {
 		return rendezvous.InvalidField("request", "does not encode as JSON").Because(err)
 	}
@@ -178,7 +177,7 @@ func (c *Client) Call(ctx context.Context, verb string, request, reply any) erro
 	})
 	if err == nil && reply != nil {
 		if bad := json.Unmarshal(raw, reply); bad != nil {
-			err = rendezvous.Errorf(rendezvous.CodeCommitUnknown, "the reply of %s does not decode; is %q the API of this plane?", verb, c.opts.URL).Because(bad)
+			err = undecoded(verb, bad)
 		}
 	}
 	if err != nil {
@@ -193,18 +192,18 @@ var reads = map[string]bool{
 	"system.info": true, "system.check": true,
 }
 
+// undecoded is the error of a reply that is none of this plane's. It does not name the URL, which may hold a password.
+func undecoded(verb string, cause error) error {
+	code := rendezvous.CodeCommitUnknown
+	if reads[verb] {
+		code = rendezvous.CodeUnavailable
+	}
+	return rendezvous.Errorf(code, "the reply of %s does not decode; is the client's URL that of a plane's API?", verb).Because(cause)
+}
+
 // call is Call with a typed reply.
 func call[Rep any](ctx context.Context, c *Client, verb string, request any) (Rep, error) {
 	var reply Rep
 	err := c.Call(ctx, verb, request, &reply)
 	return reply, err
-}
-
-// encode writes JSON without escaping what only HTML minds, so that payloads arrive as they are.
-func encode(v any) ([]byte, error) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return []byte(strings.TrimSuffix(b.String(), "\n")), err
 }

@@ -31,6 +31,7 @@ type Failure struct {
 	Retryable bool
 }
 
+// Error is the code and the reason.
 func (f *Failure) Error() string { return f.Code + ": " + f.Reason }
 
 // Is compares the code with a target of no reason, so that errors.Is(err, ErrTimedOut) holds for every failure of that code.

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -85,6 +86,25 @@ func TestEventAndRunMeetEitherWayRound(t *testing.T) {
 			eq(t, "registrations", count(t, c, run, rendezvous.WaitRegistered), 1)
 		}
 	})
+}
+
+// Runs of one queue have their handlers by type; one that this executor has none for is given to another driver.
+func TestHandlersAreChosenByType(t *testing.T) {
+	p := newPlane(t, settings{})
+	c := p.dial(false)
+	done := func(result int) client.Handler {
+		return func(ctx context.Context, run *client.Run) error { return run.Complete(ctx, client.JSON(result)) }
+	}
+	_, driven := p.execute(c, client.ByType(map[string]client.Handler{"order": done(1), "return": done(2)}))
+	for kind, result := range map[string]string{"order": "1", "return": "2"} {
+		run := ok(c.StartRun(t.Context(), wire.StartRun{Type: kind}))(t)
+		until(t, driven, run.RunID, "concluded")
+		eq(t, "result of "+kind, string(last(t, c, run).Payload), result)
+	}
+	other := ok(c.StartRun(t.Context(), wire.StartRun{Type: "refund"}))(t)
+	if d := until(t, driven, other.RunID, "released"); d.Err == nil || !strings.Contains(d.Err.Error(), "refund") {
+		t.Errorf("released because of %v, want the type that has no handler", d.Err)
+	}
 }
 
 // A replay answers what is recorded: the function of a Do is called once, and the second wait finds the first one's answer.

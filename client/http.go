@@ -21,8 +21,9 @@ import (
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
-// maxReply bounds a reply's body: the largest is 100 collected answers of 1 MiB, in base64.
-const maxReply = 192 << 20
+// maxReply bounds a reply's body. The largest are the answers of a collect, a suspend or an append, 16 MiB of payload (rendezvous.MaxCollectBytes) in
+// base64, and a page of 10,000 records, whose ids come on top of the page's 4 MiB: up to 50 MiB if all of them are of the greatest length and escaped.
+const maxReply = 64 << 20
 
 // maxRequest is what the HTTP door takes, less the envelope.
 const maxRequest = 30 << 20

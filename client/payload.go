@@ -18,7 +18,10 @@ type Payload struct {
 
 // JSON is v as a JSON payload. What does not encode is reported by the call the payload is given to (invalid).
 func JSON(v any) Payload {
-	b, err := encode(v)
+	b, err := rendezvous.EncodeJSON(v)
+	if err != nil {
+		b = []byte{} // a payload still, not none
+	}
 	return Payload{Data: b, ContentType: "application/json", err: err}
 }
 

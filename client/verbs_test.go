@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -209,6 +210,21 @@ func (s *sleeper) NewTimer(d time.Duration) clock.Timer {
 	s.slept = append(s.slept, d)
 	s.mu.Unlock()
 	return s.Clock.NewTimer(0)
+}
+
+// A proxy's page, say. A read of it changed nothing; the error says nothing of the URL, which may hold a password.
+func TestAReplyThatIsNotThePlanesIsTold(t *testing.T) {
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
+	defer door.Close()
+	c := ok(client.New(client.Options{URL: strings.Replace(door.URL, "//", "//kim:secret@", 1)}))(t)
+	defer c.Close()
+	_, started := c.StartRun(t.Context(), wire.StartRun{Type: "order"})
+	_, read := c.GetRun(t.Context(), wire.WorkflowRef{WorkflowID: "w"})
+	for err, want := range map[error]error{started: rendezvous.ErrCommitUnknown, read: rendezvous.ErrUnavailable} {
+		if !errors.Is(err, want) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), `""`) {
+			t.Errorf("got %v, want %v without the URL", err, want)
+		}
+	}
 }
 
 func TestGivingUpSaysWhetherItMayHaveBeenDone(t *testing.T) {
