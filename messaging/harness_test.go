@@ -194,7 +194,7 @@ func (p *plane) eventually(what string, ok func() bool) {
 
 func event(i int) messaging.MatchNotice {
 	return messaging.MatchNotice{
-		Tenant: "acme", Source: "urn:test", ID: fmt.Sprintf("e-%d", i), Cause: messaging.CauseBuffered,
+		Tenant: "acme", Source: "urn:test", ID: fmt.Sprintf("e-%d", i),
 		Key: rendezvous.Key{Namespace: "order", Value: fmt.Sprint(i)},
 	}
 }

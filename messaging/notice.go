@@ -18,30 +18,6 @@ type Notice interface {
 	message(ctx context.Context, n Names) (stream string, m *nats.Msg, err error)
 }
 
-// Causes of a match notice, for people who read streams; no handler decides by them.
-const (
-	CauseBuffered  = "buffered"
-	CauseDuplicate = "duplicate"
-	CauseKept      = "kept"
-	CauseReleased  = "released"
-	CauseRequeued  = "requeued"
-	CauseReopened  = "reopened"
-	CauseLater     = "later"
-	CauseUnmet     = "unmet"
-)
-
-// Causes of a resume notice (api.md section 3).
-const (
-	CauseStarted      = "started"
-	CauseAnswered     = "answered"
-	CauseTimer        = "timer"
-	CauseTimedOut     = "timed_out"
-	CauseWithdrawn    = "withdrawn"
-	CauseCancelled    = "cancelled"
-	CauseLeaseExpired = "lease_expired"
-	CauseResumed      = "resumed"
-)
-
 // MatchNotice asks a delivery-worker to offer an event (Source and ID) or a wait (Run and Effect).
 type MatchNotice struct {
 	Tenant string `json:"tenant"`
@@ -49,9 +25,8 @@ type MatchNotice struct {
 	ID     string `json:"id,omitempty"`
 	Run    string `json:"run_id,omitempty"`
 	Effect string `json:"effect,omitempty"`
-	// Cause says why it is sent. Attempt tells this sending from earlier ones for the same cause: within the dedup window of two minutes a
-	// notice with the same subject, cause and attempt is stored once, so a repeat that is meant needs a new Attempt.
-	Cause   string `json:"cause,omitempty"`
+	// Attempt tells this sending from earlier ones: within the dedup window of two minutes a notice of the same event or wait with the same
+	// attempt is stored once, so a repeat that is meant needs a new Attempt.
 	Attempt uint64 `json:"attempt,omitempty"`
 
 	// Key is the first key of the event or wait, zero without keys. It chooses the partition and is not sent.
@@ -91,7 +66,7 @@ func (m MatchNotice) message(ctx context.Context, n Names) (string, *nats.Msg, e
 	if err := m.check(); err != nil {
 		return "", nil, err
 	}
-	id := intent("match", m.Tenant, m.Source, m.ID, m.Run, m.Effect, m.Cause, strconv.FormatUint(m.Attempt, 10))
+	id := intent("match", m.Tenant, m.Source, m.ID, m.Run, m.Effect, strconv.FormatUint(m.Attempt, 10))
 	msg, err := noticeMessage(ctx, n.MatchSubject(m.Partition()), n.Match(), id, m.Trace, m)
 	return n.Match(), msg, err
 }
@@ -103,7 +78,7 @@ type ResumeNotice struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`
 	Seq        uint64 `json:"seq"`
-	Cause      string `json:"cause"`
+	Cause      string `json:"cause"` // a rendezvous.Cause
 	// Attempt tells a repeat that is meant (a lost notice sent again) from the first sending; see [MatchNotice].
 	Attempt uint64 `json:"-"`
 

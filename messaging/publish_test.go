@@ -30,13 +30,13 @@ func TestANoticeOnTheWire(t *testing.T) {
 	p.provision()
 	e := event(1)
 	e.Trace = rendezvous.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=b"}
-	p.publish(e, messaging.ResumeNotice{Tenant: "acme", Queue: "orders", WorkflowID: "w", RunID: "r", Seq: 3, Cause: messaging.CauseAnswered})
+	p.publish(e, messaging.ResumeNotice{Tenant: "acme", Queue: "orders", WorkflowID: "w", RunID: "r", Seq: 3, Cause: string(rendezvous.CauseAnswered)})
 
 	m := p.message("rdv_MATCH", 1)
 	if want := p.conn.Names().MatchSubject(e.Partition()); m.Subject != want {
 		t.Errorf("subject %s, want %s", m.Subject, want)
 	}
-	if got, want := string(m.Data), `{"tenant":"acme","source":"urn:test","id":"e-1","cause":"buffered"}`; got != want {
+	if got, want := string(m.Data), `{"tenant":"acme","source":"urn:test","id":"e-1"}`; got != want {
 		t.Errorf("body %s, want %s", got, want)
 	}
 	if m.Header["traceparent"][0] != e.Trace.Parent || m.Header["tracestate"][0] != "a=b" {
