@@ -255,11 +255,10 @@ func (c *Conn) Failed() <-chan error { return c.failed }
 // Names of the plane's subjects, streams and durables.
 func (c *Conn) Names() Names { return c.names }
 
-// Config the connection was made with.
-func (c *Conn) Config() Config { return c.cfg }
-
-// PublishConn and ConsumeConn are the raw connections, for request/reply services and core subjects. Don't close or drain them.
+// PublishConn is the raw connection that publishes, for core subjects. Don't close or drain it.
 func (c *Conn) PublishConn() *nats.Conn { return c.pub }
+
+// ConsumeConn is the raw connection that consumes, for request/reply services and core subjects. Don't close or drain it.
 func (c *Conn) ConsumeConn() *nats.Conn { return c.con }
 
 // JetStream context of the publish connection, for inspection.

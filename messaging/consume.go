@@ -27,10 +27,10 @@ type Batch struct {
 
 func (b Batch) withDefaults() Batch {
 	if b.Size <= 0 {
-		b.Size = 500
+		b.Size = rendezvous.MaxBatchItems
 	}
 	if b.Bytes <= 0 {
-		b.Bytes = 8 << 20
+		b.Bytes = rendezvous.MaxBatchBytes
 	}
 	if b.Linger == 0 {
 		b.Linger = 5 * time.Millisecond
@@ -116,9 +116,6 @@ func (c *Consumption) Stop(ctx context.Context) error {
 	<-c.done
 	return errors.Join(c.err, context.Cause(ctx))
 }
-
-// Done is closed when the consumption is down, which only Stop brings about.
-func (c *Consumption) Done() <-chan struct{} { return c.done }
 
 // run gathers and hands out batches until the consumption is stopped, then takes it down in order.
 func (c *Consumption) run(ctx context.Context, h handler, endTend func()) {

@@ -33,13 +33,8 @@ type Rejected struct {
 	Detail string
 }
 
-// Reject puts one into the REJECTED stream and returns when that is acknowledged. Sent again for a redelivered message it is stored once
-// (within two minutes). Errors: unavailable; then the message must not be acknowledged.
-func (c *Conn) Reject(ctx context.Context, r Rejected) error {
-	return c.publish(ctx, []outgoing{{stream: c.names.Rejected(), msg: c.rejectedMessage(r)}})
-}
-
-// RejectBatch is Reject for several; the error is a [PublishError] naming which are not stored.
+// RejectBatch puts messages into the REJECTED stream and returns when that is acknowledged. Sent again for a redelivered message one is stored once
+// (within two minutes). The error is a [PublishError] naming which are not stored; those messages must not be acknowledged.
 func (c *Conn) RejectBatch(ctx context.Context, rs []Rejected) error {
 	out := make([]outgoing, len(rs))
 	for i, r := range rs {
