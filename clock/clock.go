@@ -21,6 +21,7 @@ type Clock interface {
 
 // Timer is a single wake-up.
 type Timer interface {
+	// C delivers the time once, when the timer fires.
 	C() <-chan time.Time
 	// Stop prevents the timer from firing; false when it fired or was stopped before.
 	Stop() bool
@@ -28,6 +29,7 @@ type Timer interface {
 
 // Ticker is a repeated wake-up. Stop it when it is no longer needed.
 type Ticker interface {
+	// C delivers the time with every tick; ticks that nobody takes are dropped.
 	C() <-chan time.Time
 	Stop()
 }

@@ -17,11 +17,19 @@ type Names struct{ prefix string }
 // NamesOf are the names under a prefix.
 func NamesOf(prefix string) Names { return Names{prefix: prefix} }
 
-// Stream names.
-func (n Names) Inbox() string    { return n.prefix + "_INBOX" }
-func (n Names) Match() string    { return n.prefix + "_MATCH" }
-func (n Names) Resume() string   { return n.prefix + "_RESUME" }
+// Inbox is the stream of what producers send.
+func (n Names) Inbox() string { return n.prefix + "_INBOX" }
+
+// Match is the stream of notices about events and waits to offer.
+func (n Names) Match() string { return n.prefix + "_MATCH" }
+
+// Resume is the stream of notices about runs that nobody drives and that have news.
+func (n Names) Resume() string { return n.prefix + "_RESUME" }
+
+// Rejected is the stream of what never became an event.
 func (n Names) Rejected() string { return n.prefix + "_REJECTED" }
+
+// Advisory is the stream of the server's words about messages that their consumer gave up.
 func (n Names) Advisory() string { return n.prefix + "_ADVISORY" }
 
 // InboxSubject is where producers send events; tail is free, by convention the event's type.
@@ -42,9 +50,10 @@ func (n Names) ResumeSubject(tenant, queue string) string {
 // RejectedSubject of a tenant.
 func (n Names) RejectedSubject(tenant string) string { return n.prefix + "." + tenant + ".rejected" }
 
-// InboxDurable is the consumer every ingest shares; MatchDurable the one of a partition, shared by every delivery-worker.
+// InboxDurable is the consumer of INBOX that every ingest shares.
 func (n Names) InboxDurable() string { return "ingest" }
 
+// MatchDurable is the consumer of a partition of MATCH that every delivery-worker shares.
 func (n Names) MatchDurable(partition int) string {
 	return "match-" + strconv.Itoa(partition)
 }
