@@ -12,7 +12,6 @@ import (
 const (
 	DefaultPrefix         = "rdv"
 	DefaultAckWait        = 30 * time.Second
-	DefaultEventLimit     = 1 << 20
 	DefaultInboxMaxBytes  = 2 << 30
 	DefaultMatchMaxBytes  = 512 << 20
 	DefaultMaxStore       = 8 << 30
@@ -37,13 +36,10 @@ type Config struct {
 
 	// Context is a NATS context (a name known to the nats CLI, or a path to its JSON file). It brings a URL and credentials; the fields here win.
 	Context string
-	// Credentials is a path to a .creds file (JWT and seed). NKey is a path to a seed file. At most one of them.
+	// Credentials is a path to a .creds file (JWT and seed). NKey is a path to a seed file. At most one of them. A token, or user and password, stand in the
+	// URL or the context.
 	Credentials string
 	NKey        string
-	// Token, or User and Password; may as well stand in the URL.
-	Token    string
-	User     string
-	Password string
 	// TLSCA, TLSCert, TLSKey are paths to PEM files; cert and key go together.
 	TLSCA   string
 	TLSCert string
@@ -55,7 +51,7 @@ type Config struct {
 	Replicas int
 	// AckWait is how long a delivered message may stay unacknowledged before it comes again.
 	AckWait time.Duration
-	// EventLimit is the largest event payload in bytes. A server whose max_payload is under EventLimit + Headroom is refused.
+	// EventLimit is the largest event payload in bytes, at most rendezvous.MaxPayload. A server whose max_payload is under EventLimit + Headroom is refused.
 	EventLimit int
 	// InboxMaxBytes and MatchMaxBytes bound those streams; when they are full, publishers are refused (nothing old is dropped).
 	InboxMaxBytes int64
@@ -85,7 +81,7 @@ func DefaultConfig() Config {
 		Name:           "rendezvous",
 		Replicas:       1,
 		AckWait:        DefaultAckWait,
-		EventLimit:     DefaultEventLimit,
+		EventLimit:     rendezvous.MaxPayload,
 		InboxMaxBytes:  DefaultInboxMaxBytes,
 		MatchMaxBytes:  DefaultMatchMaxBytes,
 		PublishTimeout: DefaultPublishTimeout,
@@ -118,10 +114,7 @@ func validPrefix(c Config) error {
 
 func validCredentials(c Config) error {
 	if c.Credentials != "" && c.NKey != "" {
-		return rendezvous.InvalidField("nats.nkey", "is given beside nats.credentials; give one of them")
-	}
-	if c.Password != "" && c.User == "" {
-		return rendezvous.InvalidField("nats.user", "is missing beside nats.password")
+		return rendezvous.InvalidField("nats.nkey", "is given beside nats.creds; give one of them")
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return rendezvous.InvalidField("nats.tls_cert", "and nats.tls_key go together; give both or none")
@@ -135,8 +128,8 @@ func validLimits(c Config) error {
 		return rendezvous.InvalidField("nats.replicas", "is %d; give 1, 3 or 5", c.Replicas)
 	case c.AckWait < 10*time.Millisecond || c.AckWait > time.Hour:
 		return rendezvous.InvalidField("nats.ack_wait", "is %v; give 10ms..1h", c.AckWait)
-	case c.EventLimit < 1 || c.EventLimit > 64<<20:
-		return rendezvous.InvalidField("event_limit", "is %d bytes; give 1..%d", c.EventLimit, 64<<20)
+	case c.EventLimit < 1 || c.EventLimit > rendezvous.MaxPayload:
+		return rendezvous.InvalidField("event_limit", "is %d bytes; give 1..%d", c.EventLimit, rendezvous.MaxPayload)
 	case c.InboxMaxBytes < 1<<20:
 		return rendezvous.InvalidField("nats.inbox_max_bytes", "is %d; give at least %d", c.InboxMaxBytes, 1<<20)
 	case c.MatchMaxBytes < 1<<20:
@@ -152,21 +145,17 @@ func validServer(c Config) error {
 		return nil
 	}
 	if c.Replicas != 1 {
-		return rendezvous.InvalidField("nats.replicas", "is %d, but the embedded server is one; give 1, or set nats.url", c.Replicas)
+		return rendezvous.InvalidField("nats.replicas", "is %d, but the embedded server is one; give 1, or set nats", c.Replicas)
 	}
 	return c.Embedded.validate(c)
 }
 
 func (e EmbeddedConfig) validate(c Config) error {
 	if e.StoreDir == "" {
-		return rendezvous.InvalidField("nats.store_dir", "is empty; name the directory of the embedded server, or set nats.url")
+		return rendezvous.InvalidField("nats.store_dir", "is empty; name the directory of the embedded server, or set nats")
 	}
 	if need := c.InboxMaxBytes + c.MatchMaxBytes; e.MaxStore < need {
 		return rendezvous.InvalidField("nats.max_store", "is %d bytes, under nats.inbox_max_bytes + nats.match_max_bytes = %d; raise it", e.MaxStore, need)
-	}
-	if c.EventLimit+Headroom > EmbeddedMaxPayload {
-		return rendezvous.InvalidField("event_limit", "is %d bytes; the embedded server takes at most %d, so lower it or set nats.url",
-			c.EventLimit, EmbeddedMaxPayload-Headroom)
 	}
 	_, _, err := e.hostPort()
 	return err
@@ -187,7 +176,7 @@ func (e EmbeddedConfig) hostPort() (string, int, error) {
 	}
 	// The embedded server asks nobody for credentials, so it must not be reachable from elsewhere.
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return "", 0, rendezvous.InvalidField("nats.listen", "%q is not a loopback address; for other machines run a NATS server and set nats.url", host)
+		return "", 0, rendezvous.InvalidField("nats.listen", "%q is not a loopback address; for other machines run a NATS server and set nats", host)
 	}
 	return host, port, nil
 }

@@ -80,7 +80,7 @@ func Connect(cfg Config, deps Deps) (*Conn, error) {
 		return nil, err
 	}
 	if cfg.IsEmbedded() && deps.InProcess == nil {
-		return nil, rendezvous.InvalidField("nats.url", "is empty and no embedded server was given; set it, or start one")
+		return nil, rendezvous.InvalidField("nats", "is empty and no embedded server was given; set it, or start one")
 	}
 	c := &Conn{
 		cfg: cfg, deps: deps.withDefaults(), names: NamesOf(cfg.Prefix), failed: make(chan error, 1), drained: make(chan struct{}),
@@ -172,12 +172,6 @@ func connectionOptions(cfg Config) (string, []nats.Option, error) {
 			return "", nil, rendezvous.InvalidField("nats.nkey", "is not a file with an nkey seed").Because(err)
 		}
 		opts = append(opts, nkey)
-	}
-	if cfg.Token != "" {
-		opts = append(opts, nats.Token(cfg.Token))
-	}
-	if cfg.User != "" {
-		opts = append(opts, nats.UserInfo(cfg.User, cfg.Password))
 	}
 	if cfg.TLSCA != "" {
 		opts = append(opts, nats.RootCAs(cfg.TLSCA))

@@ -57,12 +57,12 @@ func rawConfig(t *testing.T) messaging.Config {
 }
 
 func TestAServerThatTakesTooSmallMessagesIsRefusedAtStart(t *testing.T) {
-	small := &switched{to: rawServer(t, messaging.DefaultEventLimit+messaging.Headroom-1)}
+	small := &switched{to: rawServer(t, rendezvous.MaxPayload+messaging.Headroom-1)}
 	_, err := messaging.Connect(rawConfig(t), messaging.Deps{Log: testLog(t), InProcess: small})
 	if !errors.Is(err, rendezvous.ErrInvalid) {
 		t.Fatalf("got %v, want invalid naming event_limit", err)
 	}
-	exact := &switched{to: rawServer(t, messaging.DefaultEventLimit+messaging.Headroom)}
+	exact := &switched{to: rawServer(t, rendezvous.MaxPayload+messaging.Headroom)}
 	conn, err := messaging.Connect(rawConfig(t), messaging.Deps{Log: testLog(t), InProcess: exact})
 	must(t, err)
 	must(t, conn.Drain(t.Context()))
@@ -248,7 +248,7 @@ func TestConfigNamesTheWrongField(t *testing.T) {
 		"nats.prefix":          func(c *messaging.Config) { c.Prefix = "a.b" },
 		"nats.replicas":        func(c *messaging.Config) { c.Replicas = 3 },
 		"nats.ack_wait":        func(c *messaging.Config) { c.AckWait = 0 },
-		"event_limit":          func(c *messaging.Config) { c.EventLimit = 8 << 20 },
+		"event_limit":          func(c *messaging.Config) { c.EventLimit = rendezvous.MaxPayload + 1 },
 		"nats.inbox_max_bytes": func(c *messaging.Config) { c.InboxMaxBytes = 1 },
 		"nats.match_max_bytes": func(c *messaging.Config) { c.MatchMaxBytes = 0 },
 		"nats.publish_timeout": func(c *messaging.Config) { c.PublishTimeout = time.Hour },
@@ -256,7 +256,6 @@ func TestConfigNamesTheWrongField(t *testing.T) {
 		"nats.max_store":       func(c *messaging.Config) { c.Embedded.MaxStore = 1 << 20 },
 		"nats.listen":          func(c *messaging.Config) { c.Embedded.Listen = "0.0.0.0:4222" },
 		"nats.nkey":            func(c *messaging.Config) { c.NKey, c.Credentials = "a", "b" },
-		"nats.user":            func(c *messaging.Config) { c.Password = "x" },
 		"nats.tls_cert":        func(c *messaging.Config) { c.TLSKey = "x" },
 	} {
 		cfg := rawConfig(t)
