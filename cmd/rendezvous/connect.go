@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/user"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -38,17 +40,17 @@ func (r *remote) client() (*client.Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		server, tenant = or(server, named.Server), or(tenant, named.Tenant)
+		server, tenant = cmp.Or(server, named.Server), cmp.Or(tenant, named.Tenant)
 		if token == "" && named.TokenFile != "" {
 			raw, err := os.ReadFile(named.TokenFile)
 			if err != nil {
 				return nil, rendezvous.InvalidField("token_file", "of context %q cannot be read", r.Context)
 			}
-			token = trimLine(string(raw))
+			token = strings.TrimSpace(string(raw))
 		}
 	}
 	return client.New(client.Options{
-		URL: or(server, "http://127.0.0.1:7480"), Tenant: or(tenant, rendezvous.DefaultTenant), Token: token,
+		URL: cmp.Or(server, client.DefaultURL), Tenant: tenant, Token: token,
 		Retry: client.Retry{Elapsed: patience}, // somebody sits in front of it
 	})
 }
@@ -74,13 +76,6 @@ func loadContext(name string) (namedContext, error) {
 		return namedContext{}, rendezvous.InvalidField("context", "%q is not in %s", name, path)
 	}
 	return c, nil
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // me is the operator that a command names: the plane notes that it is asserted.

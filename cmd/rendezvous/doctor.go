@@ -2,24 +2,27 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/store/open"
-	"github.com/rendezvous-events/rendezvous/wire"
 )
 
 // doctorCmd looks at what a plane stands on: what it is told of, it checks.
 type doctorCmd struct {
 	remote
-	Store  string `help:"Check this store too: memory: or postgres://…" placeholder:"URL"`
-	NATS   string `name:"nats" help:"Check this NATS server too." placeholder:"URL"`
-	Prefix string `name:"nats-prefix" help:"Prefix of the plane's subjects." default:"rdv"`
+	Store string    `help:"Check this store too: memory: or postgres://…" placeholder:"URL"`
+	NATS  node.NATS `embed:""` // with a URL it is checked too
 }
 
 // finding is one line of the doctor's.
@@ -34,7 +37,7 @@ func (c *doctorCmd) Run(ctx context.Context) error {
 	if c.Store != "" {
 		found = append(found, c.checkStore(ctx))
 	}
-	if c.NATS != "" {
+	if c.NATS.URL != "" {
 		found = append(found, c.checkNATS(ctx))
 	}
 	bad := 0
@@ -68,12 +71,12 @@ func (c *doctorCmd) api(ctx context.Context) finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	var i wire.Info
-	if err := rdv.Call(ctx, "system.info", struct{}{}, &i); err != nil {
+	i, err := rdv.Info(ctx)
+	if err != nil {
 		return failed(what, err)
 	}
-	var check wire.Check
-	if err := rdv.Call(ctx, "system.check", struct{}{}, &check); err != nil {
+	check, err := rdv.Check(ctx)
+	if err != nil {
 		return failed(what, err)
 	}
 	detail := fmt.Sprintf("version %s on a %s store, %s", i.Version, i.Store, check.Verdict)
@@ -105,7 +108,9 @@ func (c *doctorCmd) checkStore(ctx context.Context) finding {
 func (c *doctorCmd) checkNATS(ctx context.Context) finding {
 	const what = "NATS"
 	cfg := messaging.DefaultConfig()
-	cfg.URL, cfg.Prefix, cfg.Name = c.NATS, c.Prefix, "rendezvous doctor"
+	cfg.URL, cfg.Prefix, cfg.Name = c.NATS.URL, c.NATS.Prefix, "rendezvous doctor"
+	cfg.Credentials, cfg.NKey = c.NATS.Credentials, c.NATS.NKey
+	cfg.TLSCA, cfg.TLSCert, cfg.TLSKey = c.NATS.TLSCA, c.NATS.TLSCert, c.NATS.TLSKey
 	conn, err := messaging.Connect(cfg, messaging.Deps{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: clock.System})
 	if err != nil {
 		return failed(what, err)
@@ -113,15 +118,51 @@ func (c *doctorCmd) checkNATS(ctx context.Context) finding {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	names := conn.Names()
-	var missing []string
-	for _, stream := range [...]string{names.Inbox(), names.Match(), names.Resume(), names.Rejected(), names.Advisory()} {
-		if _, err := conn.JetStream().Stream(ctx, stream); err != nil {
-			missing = append(missing, stream)
-		}
+	if !conn.Connected() && !comes(ctx, conn) {
+		return finding{What: what, Detail: "not connected: " + whyNot(conn.PublishConn())}
 	}
-	if len(missing) > 0 {
+	missing, err := missingStreams(ctx, conn)
+	switch {
+	case err != nil:
+		return finding{What: what, Detail: "JetStream does not say which streams there are: " + err.Error()}
+	case len(missing) > 0:
 		return finding{What: what, Detail: fmt.Sprintf("streams not found: %v; workers make them when they start", missing)}
 	}
 	return finding{What: what, OK: true, Detail: fmt.Sprintf("server %s, all streams are there", conn.PublishConn().ConnectedServerVersion())}
+}
+
+// comes gives a connection that does not stand a second chance: the first refusal is told only when it is met again.
+func comes(ctx context.Context, conn *messaging.Conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	status := conn.PublishConn().StatusChanged(nats.CONNECTED)
+	defer conn.PublishConn().RemoveStatusListener(status)
+	select {
+	case <-status:
+	case <-ctx.Done():
+	}
+	return conn.Connected()
+}
+
+// whyNot is what the server said when it refused us.
+func whyNot(nc *nats.Conn) string {
+	if err := nc.LastError(); err != nil {
+		return "the server refuses it: " + err.Error()
+	}
+	return "no server answers at that URL"
+}
+
+// missingStreams are the plane's streams that are not there. An error is about something else: permissions, JetStream that is off, a server too busy.
+func missingStreams(ctx context.Context, conn *messaging.Conn) ([]string, error) {
+	names := conn.Names()
+	var missing []string
+	for _, stream := range [...]string{names.Inbox(), names.Match(), names.Resume(), names.Rejected(), names.Advisory()} {
+		switch _, err := conn.JetStream().Stream(ctx, stream); {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			missing = append(missing, stream)
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", stream, err)
+		}
+	}
+	return missing, nil
 }

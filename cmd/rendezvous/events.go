@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,10 +11,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/client"
 	"github.com/rendezvous-events/rendezvous/cloudevents"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
@@ -50,12 +51,12 @@ func (c *eventPutCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var reply wire.PutResults
-	if err := rdv.Call(ctx, "events.put", wire.PutEvents{Events: []json.RawMessage{raw}}, &reply); err != nil {
+	results, err := rdv.PutEncoded(ctx, []json.RawMessage{raw})
+	if err != nil {
 		return err
 	}
-	r := reply.Results[0]
-	if err := show(&c.remote, reply, reply.Results, func() { fmt.Printf("%s  %s %s%s\n", r.Outcome, r.Source, r.ID, stateOf(r)) }); err != nil {
+	r := results[0]
+	if err := show(&c.remote, wire.PutResults{Results: results}, results, func() { fmt.Printf("%s  %s %s%s\n", r.Outcome, r.Source, r.ID, stateOf(r)) }); err != nil {
 		return err
 	}
 	return r.Error.Domain()
@@ -79,7 +80,7 @@ func (c *eventPutCmd) event() (json.RawMessage, error) {
 	if c.Type == "" {
 		return nil, rendezvous.InvalidField("type", "is empty; give --type, or --file")
 	}
-	e := rendezvous.Event{EventID: rendezvous.EventID{Source: c.Source, ID: or(c.ID, uuid.Must(uuid.NewV7()).String())}, Type: c.Type, Keys: keys}
+	e := rendezvous.Event{EventID: rendezvous.EventID{Source: c.Source, ID: cmp.Or(c.ID, client.NewID())}, Type: c.Type, Keys: keys}
 	if e.Payload, err = dataOf(c.Data); err != nil {
 		return nil, err
 	}
@@ -129,11 +130,7 @@ func (c *eventPutCmd) feed(ctx context.Context) error {
 	}
 	bar := progressbar.NewOptions64(size, progressbar.OptionSetDescription("events"), progressbar.OptionShowBytes(true), progressbar.OptionSetWriter(os.Stderr),
 		progressbar.OptionClearOnFinish(), progressbar.OptionSetVisibility(terminal(os.Stderr)))
-	f := feeder{send: func(batch []json.RawMessage) (wire.PutResults, error) {
-		var reply wire.PutResults
-		err := rdv.Call(ctx, "events.put", wire.PutEvents{Events: batch}, &reply)
-		return reply, err
-	}, counts: map[string]int{}}
+	f := feeder{send: func(batch []json.RawMessage) ([]wire.PutResult, error) { return rdv.PutEncoded(ctx, batch) }, counts: map[string]int{}}
 	if err := f.lines(io.TeeReader(in, bar)); err != nil {
 		return err
 	}
@@ -155,7 +152,7 @@ func (c *eventPutCmd) feed(ctx context.Context) error {
 
 // feeder gathers lines into batches and counts what became of them.
 type feeder struct {
-	send   func(batch []json.RawMessage) (wire.PutResults, error)
+	send   func(batch []json.RawMessage) ([]wire.PutResult, error)
 	batch  []json.RawMessage
 	bytes  int
 	n      int
@@ -197,11 +194,11 @@ func (f *feeder) flush() error {
 	if len(f.batch) == 0 {
 		return nil
 	}
-	reply, err := f.send(f.batch)
+	results, err := f.send(f.batch)
 	if err != nil {
 		return err
 	}
-	for i, r := range reply.Results {
+	for i, r := range results {
 		f.counts[r.Outcome]++
 		if r.Error != nil {
 			fmt.Fprintf(os.Stderr, "event %d (%s %s): %s\n", f.n+i+1, r.Source, r.ID, r.Error.Message)
@@ -227,8 +224,8 @@ func (c *eventGetCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var e wire.Event
-	if err := rdv.Call(ctx, "events.get", wire.GetEvent{Source: c.Source, ID: c.ID, IncludeData: c.Data}, &e); err != nil {
+	e, err := rdv.GetEvent(ctx, rendezvous.EventID{Source: c.Source, ID: c.ID}, c.Data)
+	if err != nil {
 		return err
 	}
 	return show[wire.Event](&c.remote, e, nil, func() { describeEvent(e) })
@@ -277,8 +274,8 @@ func (c *eventEraseCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var r wire.Erased
-	if err := rdv.Call(ctx, "events.erase", wire.EraseEvent{Source: c.Source, ID: c.ID, Operator: me()}, &r); err != nil {
+	r, err := rdv.EraseEvent(ctx, rendezvous.EventID{Source: c.Source, ID: c.ID}, me())
+	if err != nil {
 		return err
 	}
 	return show[wire.Erased](&c.remote, r, nil, func() {

@@ -30,7 +30,7 @@ type cli struct {
 func main() {
 	var c cli
 	k := kong.Must(&c, kong.Name("rendezvous"), kong.Description("Events meet the runs that wait for them, exactly once."),
-		kong.DefaultEnvars("RENDEZVOUS"), kong.PostBuild(settingsOnly), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Exit(exit))
+		kong.DefaultEnvars("RENDEZVOUS"), kong.PostBuild(settingsOnly), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Exit(worker.Exit))
 	parsed, err := k.Parse(os.Args[1:])
 	k.FatalIfErrorf(err)
 	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -60,13 +60,6 @@ var (
 	processes = map[string]bool{"up": true, "migrate": true, "doctor": true}
 	reaching  = []string{"server", "tenant", "token", "context", "output"}
 )
-
-func exit(code int) {
-	if code != 0 {
-		code = worker.ExitUsage
-	}
-	os.Exit(code)
-}
 
 type versionCmd struct{}
 

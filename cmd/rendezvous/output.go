@@ -91,13 +91,11 @@ func confirm(yes bool, what, word string) error {
 	}
 	fmt.Fprintf(os.Stderr, "%s\nThis cannot be undone. Type %s to go on: ", what, word)
 	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-	if trimLine(line) != word {
+	if strings.TrimSpace(line) != word {
 		return rendezvous.InvalidField("confirmation", "not given; nothing was done (--yes skips the question)")
 	}
 	return nil
 }
-
-func trimLine(s string) string { return strings.TrimSpace(s) }
 
 // keysOf reads --key flags, namespace=value each.
 func keysOf(flags []string) ([]rendezvous.Key, error) {

@@ -7,8 +7,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/client"
 	"github.com/rendezvous-events/rendezvous/cloudevents"
@@ -42,9 +40,9 @@ func (c *runStartCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req := wire.StartRun{Type: c.Type, WorkflowID: or(c.WorkflowID, newID()), RunID: or(c.RunID, newID()), Queue: c.Queue, Input: input, Operator: me()}
-	var r wire.Started
-	if err := rdv.Call(ctx, "runs.start", req, &r); err != nil {
+	req := wire.StartRun{Type: c.Type, WorkflowID: c.WorkflowID, RunID: c.RunID, Queue: c.Queue, Input: input, Operator: me()}
+	r, err := rdv.StartRun(ctx, req)
+	if err != nil {
 		return err
 	}
 	return show[wire.Started](&c.remote, r, nil, func() {
@@ -55,8 +53,6 @@ func (c *runStartCmd) Run(ctx context.Context) error {
 		fmt.Printf("%s  workflow %s  run %s  (%s)\n", word, r.WorkflowID, r.RunID, r.Status)
 	})
 }
-
-func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 func jsonPayload(flag, field string) (*wire.Payload, error) {
 	b, err := dataOf(flag)
@@ -87,8 +83,8 @@ func (c *runShowCmd) Run(ctx context.Context) error {
 		ref = wire.WorkflowRef{RunID: c.ID}
 	}
 	return watching(ctx, c.Watch, func(ctx context.Context) error {
-		var w wire.Workflow
-		if err := rdv.Call(ctx, "runs.get", ref, &w); err != nil {
+		w, err := rdv.GetRun(ctx, ref)
+		if err != nil {
 			return err
 		}
 		return show[wire.Workflow](&c.remote, w, nil, func() { describeRun(w) })
@@ -134,8 +130,8 @@ func (c *runHistoryCmd) Run(ctx context.Context) error {
 	}
 	all := wire.History{Records: []wire.Record{}}
 	for from := c.From; ; {
-		var page wire.History
-		if err := rdv.Call(ctx, "runs.history", wire.ReadHistory{WorkflowID: c.WorkflowID, FromSeq: from}, &page); err != nil {
+		page, err := rdv.HistoryPage(ctx, wire.ReadHistory{WorkflowID: c.WorkflowID, FromSeq: from})
+		if err != nil {
 			return err
 		}
 		all.Records, all.HeadSeq = append(all.Records, page.Records...), page.HeadSeq
@@ -207,8 +203,8 @@ func (c *runListCmd) Run(ctx context.Context) error {
 		req.Filter.Statuses = append(req.Filter.Statuses, rendezvous.Status(s))
 	}
 	return watching(ctx, c.Watch, func(ctx context.Context) error {
-		var list wire.RunList
-		if err := rdv.Call(ctx, "runs.list", req, &list); err != nil {
+		list, err := rdv.ListRuns(ctx, req)
+		if err != nil {
 			return err
 		}
 		return show(&c.remote, list, list.Runs, func() {
@@ -253,7 +249,7 @@ func (c *runConcludeCmd) Run(ctx context.Context) error {
 		return err
 	}
 	req := wire.Conclude{
-		RunID: c.RunID, Epoch: c.Epoch, ExpectedSeq: c.Expected, BatchID: newID(), Outcome: rendezvous.Status(c.Outcome), Code: c.Code, Reason: c.Reason, Operator: me(),
+		RunID: c.RunID, Epoch: c.Epoch, ExpectedSeq: c.Expected, Outcome: rendezvous.Status(c.Outcome), Code: c.Code, Reason: c.Reason, Operator: me(),
 	}
 	if c.Outcome == string(rendezvous.StatusFailed) {
 		req.Detail = payload
@@ -265,8 +261,8 @@ func (c *runConcludeCmd) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	var r wire.Concluded
-	if err := rdv.Call(ctx, "runs.conclude", req, &r); err != nil {
+	r, err := rdv.Conclude(ctx, req)
+	if err != nil {
 		return err
 	}
 	return show[wire.Concluded](&c.remote, r, nil, func() {
@@ -275,8 +271,7 @@ func (c *runConcludeCmd) Run(ctx context.Context) error {
 }
 
 func head(ctx context.Context, rdv *client.Client, run string) (int64, error) {
-	var w wire.Workflow
-	err := rdv.Call(ctx, "runs.get", wire.WorkflowRef{RunID: run}, &w)
+	w, err := rdv.GetRun(ctx, wire.WorkflowRef{RunID: run})
 	return w.HeadSeq, err
 }
 
@@ -298,8 +293,8 @@ func (c *runCancelCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var r wire.Acted
-	if err := rdv.Call(ctx, "runs.cancel", wire.ActOnRun{RunID: c.RunID, Reason: c.Reason, Operator: me(), Now: c.Now}, &r); err != nil {
+	r, err := rdv.CancelRun(ctx, wire.ActOnRun{RunID: c.RunID, Reason: c.Reason, Operator: me(), Now: c.Now})
+	if err != nil {
 		return err
 	}
 	return show[wire.Acted](&c.remote, r, nil, func() {

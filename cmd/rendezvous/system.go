@@ -20,8 +20,8 @@ func (c *systemInfoCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var i wire.Info
-	if err := rdv.Call(ctx, "system.info", struct{}{}, &i); err != nil {
+	i, err := rdv.Info(ctx)
+	if err != nil {
 		return err
 	}
 	return show[wire.Info](&c.remote, i, nil, func() {
@@ -47,8 +47,8 @@ func (c *systemCheckCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var r wire.Check
-	if err := rdv.Call(ctx, "system.check", struct{}{}, &r); err != nil {
+	r, err := rdv.Check(ctx)
+	if err != nil {
 		return err
 	}
 	if err := show[wire.Check](&c.remote, r, nil, func() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/worker"
+	"github.com/rendezvous-events/rendezvous/store/open"
 )
 
 // upCmd serves every role in one process.
@@ -42,10 +43,10 @@ func (c *upCmd) welcome(n *node.Node) {
 	if n.HTTP != "127.0.0.1:7480" {
 		server = " --server http://" + n.HTTP
 	}
-	rdv := os.Args[0] + " "
+	rdv, kind := os.Args[0]+" ", open.Kind(c.config().Store)
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nRendezvous is up.  API http://%s   health and metrics http://%s   NATS %s   store %s\n", n.HTTP, n.Admin, n.NATSURL, storeName(c.Store))
-	if c.Store == "" || c.Store == "memory:" {
+	fmt.Fprintf(&b, "\nRendezvous is up.  API http://%s   health and metrics http://%s   NATS %s   store %s\n", n.HTTP, n.Admin, n.NATSURL, kind)
+	if kind == "memory" {
 		b.WriteString("The store is memory: what it holds is gone when this process ends (--store postgres://… keeps it).\n")
 	}
 	fmt.Fprintf(&b, `
@@ -65,12 +66,4 @@ See also: %[1]s--help, %[1]sdemo. Stop with Ctrl-C.
 
 `, rdv, server)
 	fmt.Print(b.String())
-}
-
-func storeName(url string) string {
-	if url == "" {
-		return "memory:"
-	}
-	kind, _, _ := strings.Cut(url, ":")
-	return kind + ":"
 }

@@ -34,10 +34,10 @@ func (c *waitRegisterCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var r wire.Registered
-	if err := rdv.Call(ctx, "waits.register", wire.RegisterWait{
+	r, err := rdv.RegisterWait(ctx, wire.RegisterWait{
 		RunID: c.RunID, Effect: c.Effect, Type: c.Type, Keys: keys, From: c.From, Epoch: c.Epoch, Attempt: c.Attempt,
-	}, &r); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	return show[wire.Registered](&c.remote, r, nil, func() {
@@ -68,8 +68,8 @@ func (c *waitWithdrawCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var r wire.Withdrawn
-	if err := rdv.Call(ctx, "waits.withdraw", wire.WithdrawWait{RunID: c.RunID, Effect: c.Effect, Epoch: c.Epoch, Reason: c.Reason}, &r); err != nil {
+	r, err := rdv.WithdrawWait(ctx, wire.WithdrawWait{RunID: c.RunID, Effect: c.Effect, Epoch: c.Epoch, Reason: c.Reason})
+	if err != nil {
 		return err
 	}
 	return show[wire.Withdrawn](&c.remote, r, nil, func() {
@@ -109,8 +109,8 @@ func (c *waitListCmd) Run(ctx context.Context) error {
 		req.Filter.Key = &keys[0]
 	}
 	return watching(ctx, c.Watch, func(ctx context.Context) error {
-		var list wire.WaitList
-		if err := rdv.Call(ctx, "waits.list", req, &list); err != nil {
+		list, err := rdv.ListWaits(ctx, req)
+		if err != nil {
 			return err
 		}
 		return show(&c.remote, list, list.Waits, func() {

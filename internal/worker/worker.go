@@ -25,15 +25,15 @@ const (
 
 // Main parses settings (a pointer to a struct of flags), runs, and exits.
 func Main(settings any, name, description string, run func(ctx context.Context, version string) error) {
-	kong.Parse(settings, kong.Name(name), kong.Description(description), kong.DefaultEnvars("RENDEZVOUS"), kong.UsageOnError(), kong.Exit(exit))
+	kong.Parse(settings, kong.Name(name), kong.Description(description), kong.DefaultEnvars("RENDEZVOUS"), kong.UsageOnError(), kong.Exit(Exit))
 	if err := run(context.Background(), Version()); err != nil {
 		fmt.Fprintln(os.Stderr, name+":", err)
 		os.Exit(ExitCode(err))
 	}
 }
 
-// exit makes wrong usage the contract's code, whatever the parser thinks of it.
-func exit(code int) {
+// Exit ends the process for the parser: wrong usage has the contract's code, whatever the parser thinks of it.
+func Exit(code int) {
 	if code != 0 {
 		code = ExitUsage
 	}

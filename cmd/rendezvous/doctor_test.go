@@ -1,0 +1,33 @@
+package main
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/rendezvous-events/rendezvous/internal/nodetest"
+)
+
+// A server that is not there, one that refuses, one without JetStream and one without the plane's streams want four different things of an operator.
+func TestTheDoctorTellsWhatIsWrongWithNATS(t *testing.T) {
+	u := newTool(t)
+	empty, _ := nodetest.Broker(t)
+	closed, _ := nodetest.Broker(t, func(o *server.Options) { o.Username, o.Password = "kim", "secret" })
+	core, _ := nodetest.Broker(t, func(o *server.Options) { o.JetStream = false })
+	for _, row := range []struct {
+		name, says string
+		flags      []string
+	}{
+		{"nobody there", `not connected: no server answers`, []string{"--nats", "nats://127.0.0.1:1"}},
+		{"wrong credentials", `not connected: the server refuses it: .*Authorization`, []string{"--nats", closed}},
+		{"no JetStream", `JetStream does not say which streams there are: .`, []string{"--nats", core}},
+		{"no streams", `streams not found: \[.*rdv_INBOX`, []string{"--nats", empty}},
+		{"a seed that is none", `invalid: nats.nkey`, []string{"--nats", empty, "--nats-nkey", t.TempDir()}},
+	} {
+		r := u.run(append([]string{"doctor"}, row.flags...)...)
+		if r.code != 1 || !regexp.MustCompile(`(?s)API +ok.*NATS +BAD +`+row.says).MatchString(r.out) {
+			t.Errorf("%s: exit code %d, output %q and %q; want 1 and %s", row.name, r.code, r.out, r.err, row.says)
+		}
+	}
+}
