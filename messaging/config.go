@@ -3,6 +3,7 @@ package messaging
 import (
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	rendezvous "github.com/rendezvous-events/rendezvous"
@@ -94,7 +95,7 @@ func (c Config) IsEmbedded() bool { return c.URL == "" && c.Context == "" }
 
 // Validate names the first wrong field and its right range (code invalid).
 func (c Config) Validate() error {
-	for _, check := range []func(Config) error{validPrefix, validCredentials, validLimits, validServer} {
+	for _, check := range []func(Config) error{validPrefix, validAccess, validLimits, validServer} {
 		if err := check(c); err != nil {
 			return err
 		}
@@ -112,9 +113,12 @@ func validPrefix(c Config) error {
 	return nil
 }
 
-func validCredentials(c Config) error {
+func validAccess(c Config) error {
 	if c.Credentials != "" && c.NKey != "" {
 		return rendezvous.InvalidField("nats.nkey", "is given beside nats.creds; give one of them")
+	}
+	if strings.ContainsAny(c.Domain, " \t\r\n.*>") {
+		return rendezvous.InvalidField("nats.domain", "%q is no name of a JetStream domain; give one without dots, blanks, * and >", c.Domain)
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return rendezvous.InvalidField("nats.tls_cert", "and nats.tls_key go together; give both or none")

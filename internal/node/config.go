@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"log/slog"
 	"net"
 	"os"
@@ -26,10 +27,12 @@ type Common struct {
 	Limit  int           `name:"event-limit" help:"Largest payload of an event, in bytes (at most 1048576)." default:"1048576"`
 }
 
-// NATS are the settings of the way.
+// NATS are the settings of the way. A bound that is 0 takes its default.
 type NATS struct {
 	URL         string        `name:"nats" help:"URL of the NATS servers, comma separated." placeholder:"URL"`
+	Context     string        `name:"nats-context" help:"NATS context with URL and credentials: a name the nats tool knows, or the path to its JSON file. The other settings win." placeholder:"NAME"`
 	Prefix      string        `name:"nats-prefix" help:"First token of every subject and stream." default:"rdv"`
+	Domain      string        `name:"nats-domain" help:"JetStream domain; empty: the default one." placeholder:"NAME"`
 	Credentials string        `name:"nats-creds" help:"Path to a .creds file." placeholder:"PATH"`
 	NKey        string        `name:"nats-nkey" help:"Path to an nkey seed file." placeholder:"PATH"`
 	TLSCA       string        `name:"nats-tls-ca" help:"Path to the CA bundle (PEM)." placeholder:"PATH"`
@@ -37,6 +40,9 @@ type NATS struct {
 	TLSKey      string        `name:"nats-tls-key" help:"Path to the client's key (PEM)." placeholder:"PATH"`
 	Replicas    int           `name:"nats-replicas" help:"Replicas of every stream: 1, 3 or 5." default:"3"`
 	AckWait     time.Duration `name:"nats-ack-wait" help:"How long a delivered message may stay unacknowledged." default:"30s"`
+	InboxMax    int64         `name:"nats-inbox-max-bytes" help:"Bound of the stream INBOX when it is created; a full one refuses producers." default:"2147483648"`
+	MatchMax    int64         `name:"nats-match-max-bytes" help:"Bound of the stream MATCH when it is created; what a full one refuses is found by the passes." default:"536870912"`
+	MaxStore    int64         `name:"nats-max-store" help:"Bound of all streams of an embedded server together, in bytes." default:"8589934592"`
 }
 
 // Door are the settings of the API.
@@ -64,7 +70,7 @@ type Config struct {
 	Migrate  bool   // bring the store's schema up to this build first
 	Ingest   *Door  // the role ingest, when not nil
 	Delivery *Sweep // the role delivery, when not nil
-	// Embedded runs a NATS server in the process instead of connecting to NATS.URL: its folder, and a listener or "".
+	// EmbeddedDir is the folder of a NATS server in the process, run where NATS names neither URL nor context. EmbeddedListen is its listener, or "".
 	EmbeddedDir, EmbeddedListen string
 	Logger                      *slog.Logger // instead of the one that Log and JSON ask for
 	// Wrap decorates the storage engine below its traces: so a test breaks the store. nil: nothing.
@@ -100,8 +106,8 @@ func (c *Config) Validate() error {
 			return rendezvous.InvalidField("sweep-pages", "%d is outside 1..1000", d.Pages)
 		}
 	}
-	if c.NATS.URL == "" && c.EmbeddedDir == "" {
-		return rendezvous.InvalidField("nats", "is empty; give the URL of a NATS server")
+	if c.NATS.URL == "" && c.NATS.Context == "" && c.EmbeddedDir == "" {
+		return rendezvous.InvalidField("nats", "is empty; give the URL of a NATS server, or nats-context")
 	}
 	return c.messaging().Validate()
 }
@@ -109,11 +115,14 @@ func (c *Config) Validate() error {
 func (c *Config) messaging() messaging.Config {
 	m := messaging.DefaultConfig()
 	m.URL, m.Prefix, m.Name = c.NATS.URL, c.NATS.Prefix, "rendezvous "+c.Name
-	m.Credentials, m.NKey = c.NATS.Credentials, c.NATS.NKey
+	m.Context, m.Credentials, m.NKey, m.Domain = c.NATS.Context, c.NATS.Credentials, c.NATS.NKey, c.NATS.Domain
 	m.TLSCA, m.TLSCert, m.TLSKey = c.NATS.TLSCA, c.NATS.TLSCert, c.NATS.TLSKey
 	m.Replicas, m.AckWait, m.EventLimit = c.NATS.Replicas, c.NATS.AckWait, c.Limit
-	if c.NATS.URL == "" {
+	m.InboxMaxBytes = cmp.Or(c.NATS.InboxMax, m.InboxMaxBytes)
+	m.MatchMaxBytes = cmp.Or(c.NATS.MatchMax, m.MatchMaxBytes)
+	if m.IsEmbedded() {
 		m.Replicas = 1
+		m.Embedded.MaxStore = cmp.Or(c.NATS.MaxStore, m.Embedded.MaxStore)
 		m.Embedded.StoreDir, m.Embedded.Listen = c.EmbeddedDir, c.EmbeddedListen
 	}
 	return m

@@ -2,7 +2,12 @@ package node_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
+
+	natsd "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/internal/node"
@@ -29,5 +34,65 @@ func TestAServerAloneRefusesTheReplicasOfACluster(t *testing.T) {
 	_, external := nodetest.Broker(t)
 	if field := refusedField(t, external, func(c *node.Config) { c.NATS.Replicas = 3 }); field != "nats.replicas" {
 		t.Errorf("the refusal names %v", field)
+	}
+}
+
+// messaging.md section 5: credentials and server by the usual NATS contexts; the bounds are those that were asked for.
+func TestAContextNamesTheServer(t *testing.T) {
+	url, external := nodetest.Broker(t)
+	path := filepath.Join(t.TempDir(), "plane.json")
+	if err := os.WriteFile(path, []byte(`{"url":"`+url+`"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nodetest.Start(t, external, func(c *node.Config) {
+		c.NATS.URL, c.NATS.Context, c.NATS.InboxMax, c.NATS.MatchMax = "", path, 64<<20, 32<<20
+	})
+	js, err := jetstream.New(nodetest.NATS(t, url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int64{"rdv_INBOX": 64 << 20, "rdv_MATCH": 32 << 20} {
+		s, err := js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.CachedInfo().Config.MaxBytes; got != want {
+			t.Errorf("%s is bounded to %d, want %d", name, got, want)
+		}
+	}
+}
+
+// The JetStream of a domain is asked by the domain's name: one that is not there makes no streams in another.
+func TestADomainNamesTheJetStream(t *testing.T) {
+	for domain, want := range map[string]int{"edge": 5, "elsewhere": 0} {
+		url, external := nodetest.Broker(t, func(o *natsd.Options) { o.JetStreamDomain = "edge" })
+		nodetest.Start(t, external, func(c *node.Config) { c.NATS.Domain = domain })
+		js, err := jetstream.New(nodetest.NATS(t, url))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for range js.StreamNames(t.Context()).Name() {
+			found++
+		}
+		if found != want {
+			t.Errorf("%s: %d streams, want %d", domain, found, want)
+		}
+	}
+}
+
+func TestWrongSettingsOfNATSAreRefusedByName(t *testing.T) {
+	for field, change := range map[string]func(*node.Config){
+		"nats":                 func(c *node.Config) { c.EmbeddedDir = "" },
+		"nats.context":         func(c *node.Config) { c.NATS.Context, c.NATS.Replicas = filepath.Join(t.TempDir(), "none.json"), 1 },
+		"nats.inbox_max_bytes": func(c *node.Config) { c.NATS.InboxMax = 1 },
+		"nats.match_max_bytes": func(c *node.Config) { c.NATS.MatchMax = -1 },
+		"nats.max_store":       func(c *node.Config) { c.NATS.MaxStore = 1 << 20 },
+		"nats.domain":          func(c *node.Config) { c.NATS.Domain = "a.b" },
+		"nats.nkey":            func(c *node.Config) { c.NATS.NKey, c.NATS.Credentials = "a", "b" },
+	} {
+		if got := refusedField(t, change); got != field {
+			t.Errorf("%s: the refusal names %v", field, got)
+		}
 	}
 }
