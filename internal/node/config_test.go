@@ -2,12 +2,15 @@ package node_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	natsd "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/internal/node"
@@ -81,7 +84,7 @@ func TestADomainNamesTheJetStream(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsOfNATSAreRefusedByName(t *testing.T) {
+func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	for field, change := range map[string]func(*node.Config){
 		"nats":                 func(c *node.Config) { c.EmbeddedDir = "" },
 		"nats.context":         func(c *node.Config) { c.NATS.Context, c.NATS.Replicas = filepath.Join(t.TempDir(), "none.json"), 1 },
@@ -89,10 +92,38 @@ func TestWrongSettingsOfNATSAreRefusedByName(t *testing.T) {
 		"nats.match_max_bytes": func(c *node.Config) { c.NATS.MatchMax = -1 },
 		"nats.max_store":       func(c *node.Config) { c.NATS.MaxStore = 1 << 20 },
 		"nats.domain":          func(c *node.Config) { c.NATS.Domain = "a.b" },
+		"http":                 func(c *node.Config) { c.Ingest.HTTP = "127.0.0.1:-1" },
+		"admin":                func(c *node.Config) { c.Admin = "127.0.0.1:-1" },
 		"nats.nkey":            func(c *node.Config) { c.NATS.NKey, c.NATS.Credentials = "a", "b" },
 	} {
 		if got := refusedField(t, change); got != field {
 			t.Errorf("%s: the refusal names %v", field, got)
 		}
 	}
+}
+
+// What OpenTelemetry cannot export is told in the log like everything else, not on stderr beside it.
+func TestOpenTelemetryReportsToTheLog(t *testing.T) {
+	said := make(lines, 1000)
+	nodetest.Start(t, func(c *node.Config) { c.Logger = slog.New(slog.NewTextHandler(said, nil)) })
+	otel.Handle(errors.New("the collector is away"))
+	for {
+		select {
+		case line := <-said:
+			if strings.Contains(line, "the collector is away") {
+				return
+			}
+		default:
+			t.Fatal("the log does not say it")
+		}
+	}
+}
+
+// lines is a log that is read line by line.
+type lines chan string
+
+// Write implements io.Writer.
+func (l lines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"go.opentelemetry.io/otel"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
@@ -37,8 +38,7 @@ type Node struct {
 	checks    []func(ctx context.Context) string
 	up        atomic.Bool
 	failed    chan error
-	quit      chan struct{} // closed when the node stops
-	stages    []stage       // what was started, in order
+	stages    []stage // what was started, in order
 
 	// HTTP, Admin and NATS are where the process really listens, "" where it does not.
 	HTTP, Admin, NATSURL string
@@ -65,7 +65,7 @@ func Start(ctx context.Context, cfg Config) (n *Node, err error) {
 			return nil, err
 		}
 	}
-	n = &Node{cfg: cfg, log: cfg.logger(), failed: make(chan error, 1), quit: make(chan struct{})}
+	n = &Node{cfg: cfg, log: cfg.logger(), failed: make(chan error, 1)}
 	for _, step := range [...]func(context.Context) error{
 		n.startTelemetry, n.startStore, n.startMessaging, n.startIngest, n.startDelivery, n.startAdmin,
 	} {
@@ -126,6 +126,8 @@ func (n *Node) startTelemetry(ctx context.Context) error {
 		return err
 	}
 	n.telemetry = t
+	// The exporters' only way to tell is global; left alone it writes to stderr past the log.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { n.log.Warn("OpenTelemetry reports an error", "error", err) }))
 	n.began("telemetry", t.Stop)
 	return nil
 }
@@ -181,8 +183,12 @@ func (n *Node) startMessaging(ctx context.Context) error {
 	}
 	n.conn = conn
 	n.began("NATS connections", conn.Drain)
-	go n.watch(conn)
-	n.began("watch", func(context.Context) error { close(n.quit); return nil })
+	quit, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		n.watch(conn, quit)
+	}()
+	n.began("watch", func(context.Context) error { close(quit); <-watched; return nil })
 	n.checks = append(n.checks, func(context.Context) string {
 		if !conn.Connected() {
 			return "NATS is not connected: events are taken by the request door only, and waits are met by the passes"
@@ -205,14 +211,14 @@ func (n *Node) startMessaging(ctx context.Context) error {
 }
 
 // watch turns a connection that is lost for good into the process's end.
-func (n *Node) watch(conn *messaging.Conn) {
+func (n *Node) watch(conn *messaging.Conn, quit <-chan struct{}) {
 	select {
 	case err := <-conn.Failed():
 		select {
 		case n.failed <- err:
 		default:
 		}
-	case <-n.quit:
+	case <-quit:
 	}
 }
 

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -36,7 +37,7 @@ func (n *Node) startIngest(ctx context.Context) error {
 		return err
 	}
 	n.began("verbs", service.Stop)
-	if n.HTTP, err = n.serve(ctx, "API", n.cfg.Ingest.HTTP, service.HTTP(tokens)); err != nil {
+	if n.HTTP, err = n.serve(ctx, "http", n.cfg.Ingest.HTTP, service.HTTP(tokens)); err != nil {
 		return err
 	}
 	if n.HTTP != "" && !tokens.Any() {
@@ -79,17 +80,18 @@ func (n *Node) startDelivery(context.Context) error {
 	return nil
 }
 
-// serve listens and serves until the node stops; the address answered is the real one.
-func (n *Node) serve(ctx context.Context, name, address string, h http.Handler) (string, error) {
+// serve listens and serves until the node stops; the address answered is the real one. setting is what the address is set by.
+func (n *Node) serve(ctx context.Context, setting, address string, h http.Handler) (string, error) {
 	if address == "" {
 		return "", nil
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return "", rendezvous.InvalidField(name, "cannot listen on %s; choose another address: %v", address, err)
+		return "", rendezvous.InvalidField(setting, "cannot listen on %s; choose another address: %v", address, err)
 	}
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	ended := make(chan error, 1)
@@ -103,7 +105,7 @@ func (n *Node) serve(ctx context.Context, name, address string, h http.Handler) 
 			}
 		}
 	}()
-	n.began(name, func(ctx context.Context) error {
+	n.began("server of "+setting, func(ctx context.Context) error {
 		err := server.Shutdown(ctx)
 		if err != nil {
 			err = errors.Join(err, server.Close())
