@@ -22,7 +22,7 @@ import (
 type doctorCmd struct {
 	remote
 	Store string    `help:"Check this store too: memory: or postgres://…" placeholder:"URL"`
-	NATS  node.NATS `embed:""` // with a URL it is checked too
+	NATS  node.NATS `embed:""` // with a URL or a context it is checked too
 }
 
 // finding is one line of the doctor's.
@@ -37,7 +37,7 @@ func (c *doctorCmd) Run(ctx context.Context) error {
 	if c.Store != "" {
 		found = append(found, c.checkStore(ctx))
 	}
-	if c.NATS.URL != "" {
+	if c.NATS.URL != "" || c.NATS.Context != "" {
 		found = append(found, c.checkNATS(ctx))
 	}
 	bad := 0
@@ -109,7 +109,7 @@ func (c *doctorCmd) checkNATS(ctx context.Context) finding {
 	const what = "NATS"
 	cfg := messaging.DefaultConfig()
 	cfg.URL, cfg.Prefix, cfg.Name = c.NATS.URL, c.NATS.Prefix, "rendezvous doctor"
-	cfg.Credentials, cfg.NKey = c.NATS.Credentials, c.NATS.NKey
+	cfg.Context, cfg.Credentials, cfg.NKey, cfg.Domain = c.NATS.Context, c.NATS.Credentials, c.NATS.NKey, c.NATS.Domain
 	cfg.TLSCA, cfg.TLSCert, cfg.TLSKey = c.NATS.TLSCA, c.NATS.TLSCert, c.NATS.TLSKey
 	conn, err := messaging.Connect(cfg, messaging.Deps{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: clock.System})
 	if err != nil {

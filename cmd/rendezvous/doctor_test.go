@@ -23,6 +23,7 @@ func TestTheDoctorTellsWhatIsWrongWithNATS(t *testing.T) {
 		{"wrong credentials", `not connected: the server refuses it: .*Authorization`, []string{"--nats", closed}},
 		{"no JetStream", `JetStream does not say which streams there are: .`, []string{"--nats", core}},
 		{"no streams", `streams not found: \[.*rdv_INBOX`, []string{"--nats", empty}},
+		{"no such context", `invalid: nats.context`, []string{"--nats-context", t.TempDir() + "/none.json"}},
 		{"a seed that is none", `invalid: nats.nkey`, []string{"--nats", empty, "--nats-nkey", t.TempDir()}},
 	} {
 		r := u.run(append([]string{"doctor"}, row.flags...)...)
