@@ -105,10 +105,20 @@ func (c *Cluster) initialize(ctx context.Context) error {
 
 // runWatched runs a program that must not outlive the test process either: it would write into a folder that is being removed.
 func (c *Cluster) runWatched(cmd *exec.Cmd) error {
+	if err := c.startWatched(cmd); err != nil {
+		return err
+	}
+	return errors.Join(cmd.Wait(), c.watchdog.watch(0))
+}
+
+func (c *Cluster) startWatched(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	return errors.Join(c.watchdog.watch(cmd.Process.Pid), cmd.Wait(), c.watchdog.watch(0))
+	if err := c.watchdog.watch(cmd.Process.Pid); err != nil {
+		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	return nil
 }
 
 // write leaves a file that only the server's account reads.

@@ -60,7 +60,10 @@ func holdProgram() error {
 		return err
 	}
 	c := &Cluster{owner: owner, dir: dir, watchdog: guard}
-	program := owner.own(exec.Command("/bin/sh", "-c", "echo none $1 $$; exec sleep 1000", "sh", dir), dir)
-	program.Stdout = os.Stdout
-	return c.runWatched(program)
+	program := owner.own(exec.Command("sleep", "1000"), dir)
+	if err := c.startWatched(program); err != nil {
+		return err
+	}
+	fmt.Println("none", dir, program.Process.Pid)
+	return program.Wait()
 }
