@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"time"
-	"unicode/utf8"
+
+	exact "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Record is one entry of a history (history.md section 2). Tenant and workflow are the history's.
@@ -109,25 +110,23 @@ func EncodeJSON(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// DecodeData reads a record's data into v, which points to the kind's Data struct.
+// DecodeData reads a record's data into v, which points to the kind's Data struct. Members match in their exact names, nested ones too: "Keys" beside
+// "keys" is an unknown member, not a second value of it.
 func DecodeData(r Record, v any) error {
 	if len(r.Data) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(r.Data, v); err != nil {
+	if err := exact.Unmarshal(r.Data, v); err != nil {
 		return Errorf(CodeCorrupt, "the data of record %d (%s) does not decode", r.Seq, r.Kind).With("seq", r.Seq).Because(err)
 	}
 	return nil
 }
 
-// CanonicalJSON is raw with sorted members, without blanks, numbers verbatim. Two members of one name, a second value and anything that is not JSON
-// are refused.
+// CanonicalJSON is raw with sorted members, without blanks, numbers verbatim. Two members of one name, a second value, anything that is not JSON
+// in UTF-8, and half of a surrogate pair, which would become one and the same character whichever half it is, are refused.
 func CanonicalJSON(raw []byte) (json.RawMessage, error) {
-	if !utf8.Valid(raw) {
-		return nil, errors.New("not valid UTF-8")
-	}
-	if err := UniqueMembers(raw); err != nil {
-		return nil, err
+	if !jsontext.Value(raw).IsValid() {
+		return nil, errors.New("not one JSON value with unique members and whole characters")
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -136,52 +135,4 @@ func CanonicalJSON(raw []byte) (json.RawMessage, error) {
 		return nil, err
 	}
 	return EncodeJSON(v)
-}
-
-// UniqueMembers walks the tokens of one JSON value and refuses a repeated member of one object, and anything behind the value.
-func UniqueMembers(raw []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	type level struct {
-		names map[string]struct{} // nil in an array
-		value bool                // the next token is a member's value
-	}
-	var stack []level
-	done := func() {
-		if n := len(stack); n > 0 {
-			stack[n-1].value = false
-		}
-	}
-	for {
-		tok, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			if len(stack) > 0 {
-				return io.ErrUnexpectedEOF
-			}
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		top := len(stack) - 1
-		if name, ok := tok.(string); ok && top >= 0 && stack[top].names != nil && !stack[top].value {
-			if _, twice := stack[top].names[name]; twice {
-				return errors.New("two members of one name")
-			}
-			stack[top].names[name] = struct{}{}
-			stack[top].value = true
-			continue
-		}
-		switch tok {
-		case json.Delim('{'):
-			stack = append(stack, level{names: map[string]struct{}{}})
-		case json.Delim('['):
-			stack = append(stack, level{})
-		case json.Delim('}'), json.Delim(']'):
-			stack = stack[:top]
-			done()
-		default:
-			done()
-		}
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+
+	exact "github.com/go-json-experiment/json"
 )
 
 // CheckAppended judges a record offered to an append by its shape alone: kind, data, payload, effect, limits. It answers it with defaults filled in
@@ -89,7 +91,7 @@ func (r Record) checkData() (Record, error) {
 	}
 	canonical, err := CanonicalJSON(r.Data)
 	if err != nil || !bytes.HasPrefix(canonical, []byte("{")) {
-		return r, InvalidField("data", "of %s is not one JSON object with unique members", r.Kind)
+		return r, InvalidField("data", "of %s is not one JSON object with unique members, in UTF-8 without halves of surrogate pairs", r.Kind)
 	}
 	if len(canonical) > MaxRecordData {
 		return r, OverLimit("data", MaxRecordData, len(canonical))
@@ -117,7 +119,7 @@ func checkBuilt(object json.RawMessage) error {
 
 func (r Record) checkFields() error {
 	decode := func(v any) error {
-		if err := json.Unmarshal(r.Data, v); err != nil {
+		if err := exact.Unmarshal(r.Data, v); err != nil {
 			return InvalidField("data", "of %s has a member of the wrong type", r.Kind)
 		}
 		return nil

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"encoding/json"
 
 	"github.com/rendezvous-events/rendezvous"
 )
@@ -60,7 +59,7 @@ func (j *journal) index(r rendezvous.Record) {
 
 func nameOf(r rendezvous.Record) string {
 	var d rendezvous.NameData
-	_ = json.Unmarshal(r.Data, &d) // a record that was accepted has a name
+	_ = rendezvous.DecodeData(r, &d) // a record that was accepted has a name
 	return d.Name
 }
 

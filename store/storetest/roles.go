@@ -13,6 +13,7 @@ var roles = []role{
 	{"meeting_model", meetingModel},
 	{"history", histories},
 	{"history_order", historyOrder},
+	{"history_data", historyData},
 	{"history_lists", historyLists},
 	{"runs_writing", runsWriting},
 	{"runs_repeats", runsRepeats},
