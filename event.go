@@ -52,13 +52,14 @@ func (e Event) Check(maxPayload int) (Event, error) {
 	if len(e.Payload) > maxPayload {
 		return e, OverLimit("payload", maxPayload, len(e.Payload))
 	}
-	if err := CheckInstant("expires_at", e.ExpiresAt); err != nil {
+	expires := DueInstant(e.ExpiresAt)
+	if err := CheckInstant("expires_at", expires); err != nil {
 		return e, err
 	}
 	if err := e.MintedBy.Check("minted_by"); err != nil {
 		return e, err
 	}
-	e.Keys, e.ExpiresAt, e.Trace = keys, DueInstant(e.ExpiresAt), e.Trace.Kept()
+	e.Keys, e.ExpiresAt, e.Trace = keys, expires, e.Trace.Kept()
 	return e, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -97,7 +96,7 @@ func (m *Message) check(a map[string]string) error {
 		}
 	}
 	if t, ok := a["time"]; ok {
-		if _, err := instant("time", t); err != nil {
+		if _, err := rendezvous.ParseInstant("time", t); err != nil {
 			return err
 		}
 	}
@@ -107,7 +106,7 @@ func (m *Message) check(a map[string]string) error {
 		}
 	}
 	if t, ok := a["expirytime"]; ok {
-		at, err := instant("expirytime", t)
+		at, err := rendezvous.ParseInstant("expirytime", t)
 		if err != nil {
 			return err
 		}
@@ -117,15 +116,6 @@ func (m *Message) check(a map[string]string) error {
 }
 
 func control(r rune) bool { return r < 0x20 || (r >= 0x7f && r <= 0x9f) }
-
-// instant reads an RFC 3339 time.
-func instant(name, text string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9999 {
-		return time.Time{}, rendezvous.InvalidField(name, "is not an RFC 3339 time, such as 2026-01-31T12:00:00Z")
-	}
-	return t, nil
-}
 
 // keys reads subject and rdvkeys, in that order.
 func (m *Message) keys(a map[string]string) error {

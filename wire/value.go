@@ -28,12 +28,9 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return rendezvous.InvalidField("time", "is not a string")
 	}
-	v, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return rendezvous.InvalidField("time", "is not RFC 3339, such as 2026-01-31T12:00:00Z")
-	}
-	t.Time = v.UTC()
-	return nil
+	v, err := rendezvous.ParseInstant("time", s)
+	t.Time = v
+	return err
 }
 
 // Payload is bytes on the wire: JSON as it is, anything else in base64. A nil *Payload is none.

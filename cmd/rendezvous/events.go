@@ -102,7 +102,7 @@ func expiry(text string) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil {
 		return time.Now().Add(d), nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, text)
+	t, err := rendezvous.ParseInstant("expires", text)
 	if err != nil {
 		return t, rendezvous.InvalidField("expires", "%q is neither a duration such as 24h nor an RFC 3339 time", text)
 	}

@@ -25,6 +25,7 @@ var eventsMeeting = []Case{
 	{Name: "EV-38 a parked wait is not matched again", Run: parkedWaitPassed},
 	{Name: "EV-39 matching parks, and claiming gives the event again", Run: matchingParks},
 	{Name: "EV-40 an expired event meets nobody", Run: expiredMeetsNobody},
+	{Name: "EV-40 an expiry at the very start of time is past, not none", Run: expiredAtTheStart},
 	{Name: "EV-40 claimed in time, expired while parked: delivered", Run: expiredWhileParked},
 	{Name: "EV-41 registration and arrival at once always meet", Run: registrationMeetsArrival},
 	{Name: "EV-41 many registrations and arrivals at once leave no pair apart", Run: manyMeetAtOnce},

@@ -217,6 +217,21 @@ func expiredMeetsNobody(t *testing.T, h *Harness) {
 	f.WantLive(e)
 }
 
+// expiredAtTheStart: the zero time.Time means no expiry, and it is an instant that a producer can write.
+func expiredAtTheStart(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	for i, text := range []string{"0001-01-01T00:00:00Z", "0001-01-01T00:00:00.0000000001Z", "0001-01-01T02:00:00.000+02:00"} {
+		r, key := f.Start(), K("order", fmt.Sprint(i))
+		r.Waits("w", "paid", key)
+		e := EventOf("paid", key)
+		e.ExpiresAt = must(rendezvous.ParseInstant("expirytime", text))(t, text)
+		eq(t, "offers of an event that expired at "+text, len(f.Send(e).Made(store.OfferExpired)), 1)
+		r.WantOpen("w")
+		f.WantLive(e)
+		eq(t, "the expiry that is kept", f.Stored(e.EventID).ExpiresAt, time.Time{}.Add(time.Microsecond))
+	}
+}
+
 func expiredWhileParked(t *testing.T, h *Harness) {
 	f := h.Fix(t)
 	r, leased := f.Start(), f.Start()
