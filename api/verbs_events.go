@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -82,8 +83,21 @@ func (c call) put(ctx context.Context, messages []cloudevents.Message) (wire.Put
 	return wire.PutResults{Results: results}, nil
 }
 
-// hand hands all in and waits for their fates.
+// hand hands all in and waits for their fates. Where an identity stands twice and may go two ways, its second event is handed in when the first is decided;
+// trouble of the plane ends it there, as what comes behind must not go before.
 func (c call) hand(ctx context.Context, messages []cloudevents.Message) []fate {
+	fates := make([]fate, 0, len(messages))
+	for _, round := range cloudevents.Rounds(messages) {
+		fates = append(fates, c.handRound(ctx, round)...)
+		if i := slices.IndexFunc(fates, func(f fate) bool { return isTrouble(f.err) }); i >= 0 {
+			return append(fates, slices.Repeat([]fate{{err: fates[i].err}}, len(messages)-len(fates))...)
+		}
+	}
+	return fates
+}
+
+// handRound hands all in at once.
+func (c call) handRound(ctx context.Context, messages []cloudevents.Message) []fate {
 	fates := make([]fate, len(messages))
 	var events []rendezvous.Event
 	var place []int // of events among the messages
@@ -117,7 +131,7 @@ func fateOf(run string, wait func() (store.Delivery, error)) fate {
 	switch {
 	case err != nil:
 		return fate{err: err}
-	case d.Outcome == store.DeliveryDuplicate:
+	case d.Outcome == store.DeliveryDuplicate, d.Again:
 		return fate{outcome: wire.Duplicate, state: d.State}
 	case d.Outcome == store.DeliveryNotWaiting:
 		return fate{err: rendezvous.Errorf(rendezvous.CodeNotFound, "run %q waits for nothing this event answers (%s); nothing was stored", run, d.Why).With("why", d.Why)}
@@ -128,20 +142,26 @@ func fateOf(run string, wait func() (store.Delivery, error)) fate {
 // resultOf is one event's result. Its own faults are in it; the error is trouble of the plane.
 func resultOf(m cloudevents.Message, outcome string, state rendezvous.EventState, err error) (wire.PutResult, error) {
 	r := wire.PutResult{Source: m.Event.Source, ID: m.Event.ID}
-	switch rendezvous.CodeOf(err) {
-	case "":
-		if err != nil {
-			return r, err
-		}
-		r.Outcome, r.State = outcome, state
-	case rendezvous.CodeUnavailable, rendezvous.CodeCommitUnknown:
+	switch {
+	case isTrouble(err):
 		return r, err
-	case rendezvous.CodeConflict:
+	case err == nil:
+		r.Outcome, r.State = outcome, state
+	case rendezvous.CodeOf(err) == rendezvous.CodeConflict:
 		r.Outcome, r.Error = wire.Conflict, wire.ErrorOf(err)
 	default:
 		r.Outcome, r.Error = wire.Rejected, wire.ErrorOf(err)
 	}
 	return r, nil
+}
+
+// isTrouble reports whether an error says nothing about its event, only that the plane did not take it, or may have.
+func isTrouble(err error) bool {
+	switch rendezvous.CodeOf(err) {
+	case "", rendezvous.CodeUnavailable, rendezvous.CodeCommitUnknown:
+		return err != nil
+	}
+	return false
 }
 
 // admit judges what a door judges: what could be read, the plane's own names, the caller's sources.

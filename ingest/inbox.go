@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -138,8 +139,21 @@ type fate struct {
 	err     error
 }
 
-// hand hands all events of a message in, each to the run it names, kept until that asks for it, or to whoever waits; then it waits for their fates.
+// hand hands all events of a message in, each to the run it names, kept until that asks for it, or to whoever waits; then it waits for their fates. Where an
+// identity stands twice and may go two ways, its second event is handed in when the first is decided, and not at all where the message comes again.
 func (in *Inbox) hand(ctx context.Context, tenant string, messages []cloudevents.Message) []fate {
+	fates := make([]fate, 0, len(messages))
+	for _, round := range cloudevents.Rounds(messages) {
+		fates = append(fates, in.handRound(ctx, tenant, round)...)
+		if i := slices.IndexFunc(fates, func(f fate) bool { return f.err != nil && !Final(f.err) }); i >= 0 {
+			return append(fates, slices.Repeat([]fate{{err: fates[i].err}}, len(messages)-len(fates))...)
+		}
+	}
+	return fates
+}
+
+// handRound hands all in at once.
+func (in *Inbox) handRound(ctx context.Context, tenant string, messages []cloudevents.Message) []fate {
 	fates := make([]fate, len(messages))
 	var events []rendezvous.Event
 	var place []int // of events among the messages

@@ -135,6 +135,18 @@ func TestATargetedEventIsKeptUntilItsRunAsks(t *testing.T) {
 	}
 }
 
+// R3, EV-7: of an identity that stands twice in a batch, once for its run, the second is the conflict, always.
+func TestAnIdentityTwiceInAMessageIsDecidedInItsOrder(t *testing.T) {
+	in := newInbox(t)
+	for i := range 50 {
+		id := fmt.Sprint(i)
+		in.expect("ack", batched(uint64(i), `[`+event(id, `"rdvrun":"r"`, `"data":1`)+`,`+event(id, `"data":2`)+`]`))
+		if n := len(in.stream.rejected); n != i+1 || in.stream.rejected[i].Index != 1 || in.stream.rejected[i].Reason != "conflict" {
+			t.Fatalf("message %d: rejected %+v", i, in.stream.rejected[i:])
+		}
+	}
+}
+
 // I1: a message is acknowledged after the commit and its notices, and not before.
 func TestAMessageIsAcknowledgedAfterItsNotices(t *testing.T) {
 	in := newInbox(t)
