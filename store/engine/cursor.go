@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 )
@@ -25,9 +26,15 @@ func encodeCursor(verb, tenant string, filter, position any) string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// decodeCursor reads into position, a pointer, where a page is to go on. The empty cursor is the beginning and leaves position alone. A cursor of
-// another verb, tenant or filter, or a damaged one, is invalid.
-func decodeCursor(cursor, verb, tenant string, filter, position any) error {
+// position is where a page is to go on: a pointer to what was encoded.
+type position interface {
+	// sound reports whether a row can be there: nothing else reaches the storage.
+	sound() bool
+}
+
+// decodeCursor reads into at where a page is to go on. The empty cursor is the beginning and leaves at alone. A cursor of another verb, tenant or filter,
+// or one that encodeCursor did not make of a position, is invalid (HI-37).
+func decodeCursor(cursor, verb, tenant string, filter any, at position) error {
 	if cursor == "" {
 		return nil
 	}
@@ -42,12 +49,19 @@ func decodeCursor(cursor, verb, tenant string, filter, position any) error {
 	if !bytes.Equal(raw[1:1+cursorFingerprint], fingerprint(verb, tenant, filter)) {
 		return rendezvous.InvalidField("cursor", "cursor belongs to another query; start over without one")
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw[1+cursorFingerprint:]))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(position); err != nil || dec.More() {
+	text := raw[1+cursorFingerprint:]
+	if json.Unmarshal(text, at) != nil {
+		return malformed
+	}
+	if again, err := json.Marshal(at); err != nil || !bytes.Equal(again, text) || !at.sound() {
 		return malformed
 	}
 	return nil
+}
+
+// soundAt reports whether an instant of a position is one that a row can have; that of a damaged row may be none.
+func soundAt(t time.Time) bool {
+	return rendezvous.CheckInstant("cursor", t) == nil && rendezvous.Instant(t).Equal(t)
 }
 
 func fingerprint(verb, tenant string, filter any) []byte {

@@ -61,6 +61,86 @@ func TestADamagedCursorIsRefused(t *testing.T) {
 	refused("padding bits", cursor[:len(cursor)-1]+"_")
 }
 
+// TestAForgedPositionIsRefused keeps a cursor's head and puts other positions behind it: only what encodeCursor writes of a row goes to the storage (HI-37).
+func TestAForgedPositionIsRefused(t *testing.T) {
+	decode := func(text string, p position) error {
+		raw := append([]byte{cursorVersion}, fingerprint("list", "acme", nil)...)
+		return decodeCursor(base64.RawURLEncoding.EncodeToString(append(raw, text...)), "list", "acme", nil, p)
+	}
+	for _, c := range []struct {
+		new       func() position
+		good, bad []string
+	}{
+		{
+			func() position { return &numberPosition{} },
+			[]string{
+				`{"number":42}`,
+			},
+			[]string{
+				`{"number":0}`,
+				`{"number":-1}`,
+				`{"number":1e3}`,
+				`{"Number":42}`,
+				`{"number":42,"more":1}`,
+				`{"number":42,"number":42}`,
+				` {"number":42}`,
+			},
+		},
+		{
+			func() position { return &parkedPosition{} },
+			[]string{
+				`{"quarantined":true,"at":"2026-01-02T03:04:05.678901Z","number":7}`,
+				`{"at":"0001-01-01T00:00:00Z","number":7}`,
+			},
+			[]string{
+				`{"quarantined":false,"at":"2026-01-02T03:04:05Z","number":7}`,
+				`{"at":"2026-01-02T03:04:05Z","number":0}`,
+				`{"at":"0000-01-01T00:00:00Z","number":7}`,
+				`{"at":"2026-01-02T03:04:05.1234567Z","number":7}`,
+			},
+		},
+		{
+			func() position { return &workflowPosition{} },
+			[]string{
+				`{"s":"2026-01-02T03:04:05Z","i":"a\u003cb"}`,
+				`{"s":"9999-12-31T23:59:59.999999Z","i":"😀"}`,
+			},
+			[]string{
+				`{"s":"2026-01-02T03:04:05Z","i":"a\u0000b"}`,
+				`{"s":"2026-01-02T03:04:05Z","i":""}`,
+				`{"s":"2026-01-02T03:04:05Z","i":"\ud800"}`,
+				`{"s":"0000-01-01T00:00:00Z","i":"x"}`,
+				`{"s":"9999-12-31T23:59:59-23:00","i":"x"}`,
+				`{"s":"9999-12-31T23:59:59+24:00","i":"x"}`,
+				`{"s":"2026-01-02T03:04:05Z"}`,
+				`{"s":"2026-01-02T03:04:05Z","i":"x"}}}`,
+			},
+		},
+		{
+			func() position { return &abandonedPosition{} },
+			[]string{
+				`{"e":"2026-01-02T03:04:05Z","t":"acme","w":"w"}`,
+			},
+			[]string{
+				`{"e":"2026-01-02T03:04:05Z","t":"a.b","w":"w"}`,
+				`{"e":"2026-01-02T03:04:05Z","t":"acme","w":"\u0000"}`,
+				`{"e":"0000-01-02T03:04:05Z","t":"acme","w":"w"}`,
+			},
+		},
+	} {
+		for _, text := range c.good {
+			if err := decode(text, c.new()); err != nil {
+				t.Errorf("%T of %s: %v", c.new(), text, err)
+			}
+		}
+		for _, text := range append(c.bad, `{}`, `null`, `[]`, `0`, `""`) {
+			if err := decode(text, c.new()); !errors.Is(err, rendezvous.ErrInvalid) {
+				t.Errorf("%T of %s: %v, want invalid", c.new(), text, err)
+			}
+		}
+	}
+}
+
 func FuzzCursor(f *testing.F) {
 	f.Add(encodeCursor("list", "acme", nil, numberPosition{Number: 42}))
 	f.Add("AQ")

@@ -17,6 +17,8 @@ type parkedPosition struct {
 	Number      int64     `json:"number"`
 }
 
+func (p *parkedPosition) sound() bool { return p.Number > 0 && soundAt(p.At) }
+
 // after is the position in the storage's words; the zero position is before all.
 func (p parkedPosition) after() backend.ParkedPosition {
 	return backend.ParkedPosition{Set: p.Number != 0, Quarantined: p.Quarantined, At: p.At, Number: p.Number}

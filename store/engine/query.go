@@ -97,6 +97,10 @@ type workflowPosition struct {
 	ID        string    `json:"i"`
 }
 
+func (p *workflowPosition) sound() bool {
+	return soundAt(p.StartedAt) && rendezvous.CheckID("cursor", p.ID) == nil
+}
+
 // QueryWorkflows implements [store.Histories].
 func (t *tenant) QueryWorkflows(ctx context.Context, f store.WorkflowFilter, limit int, cursor string) (store.WorkflowPage, error) {
 	const verb = "query_workflows"

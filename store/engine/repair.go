@@ -17,6 +17,10 @@ type abandonedPosition struct {
 	Workflow string    `json:"w"`
 }
 
+func (p *abandonedPosition) sound() bool {
+	return soundAt(p.Expires) && rendezvous.CheckTenant(p.Tenant) == nil && rendezvous.CheckID("cursor", p.Workflow) == nil
+}
+
 // AbandonedRuns implements [store.Repairer].
 func (e *Engine) AbandonedRuns(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
 	const verb = "abandoned_runs"

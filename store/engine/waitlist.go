@@ -13,6 +13,8 @@ type numberPosition struct {
 	Number int64 `json:"number"`
 }
 
+func (p *numberPosition) sound() bool { return p.Number > 0 }
+
 // Waiting implements [store.Waits].
 func (t *tenant) Waiting(ctx context.Context, f store.WaitFilter, limit int, cursor string) (store.WaitPage, error) {
 	const verb = "waiting"

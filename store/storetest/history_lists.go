@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ var historyLists = []Case{
 	{Name: "HI-23 each run's segment holds exactly its records; a long chain pages without gap or repeat", Run: longChain},
 	{Name: "HI-23 a broken link is corrupt, naming the run", Run: brokenChain},
 	{Name: "HI-31 after continue-as-new the row describes the new run", Run: rowAfterContinue},
+	{Name: "HI-37 a forged cursor is refused before the storage sees it", Run: forgedCursors},
 	{Name: "HI-38 lists open no history, take no lock and start no write transaction", Run: listsOnlyRead},
 	{Name: "HI-38 workflows newest start first, then by id, through each filter, page by page", Run: queried},
 	{Name: "HI-40 only a lifecycle record rewrites the row", Run: rowRewritten},
@@ -241,6 +243,23 @@ func queried(t *testing.T, h *Harness) {
 	}
 	_, err = f.QueryWorkflows(ctx, store.WorkflowFilter{Prefix: "a"}, 2, page.NextCursor)
 	code(t, "cursor of another filter", err, rendezvous.CodeInvalid)
+}
+
+// forgedCursors keeps the head of a good cursor, which no secret protects, and puts another position behind it.
+func forgedCursors(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	f.Start()
+	f.Start()
+	cursor := must(f.QueryWorkflows(ctx, store.WorkflowFilter{}, 1, ""))(t, "query").NextCursor
+	raw := must(base64.RawURLEncoding.DecodeString(cursor))(t, "decode the cursor")
+	for _, forged := range []string{
+		`{"s":"2026-11-29T22:03:06.354965Z","i":"a\u0000b"}`, `{"s":"0000-01-01T00:00:00Z","i":"x"}`, `{"s":"9999-12-31T23:59:59-23:00","i":"x"}`, `{}`, `null`,
+		string(raw[9:]) + "}}",
+	} {
+		_, err := f.QueryWorkflows(ctx, store.WorkflowFilter{}, 1, base64.RawURLEncoding.EncodeToString(append(slices.Clone(raw[:9]), forged...)))
+		code(t, forged, err, rendezvous.CodeInvalid, "field", "cursor")
+	}
+	eq(t, "workflows behind the good one", len(must(f.QueryWorkflows(ctx, store.WorkflowFilter{}, 1, cursor))(t, "query").Workflows), 1)
 }
 
 func rowRewritten(t *testing.T, h *Harness) {
