@@ -4,7 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
@@ -49,4 +53,21 @@ func toAll(data string) func(run string) string {
 	return func(run string) string {
 		return fmt.Sprintf(`{"specversion":"1.0","id":%q,"source":"s","type":"t",%s}`, run, data)
 	}
+}
+
+// An event that the stream door kept for a run which does not wait is known: delivered again it is a duplicate, and live (decision 0006).
+func TestAKeptEventDeliveredAgainIsADuplicate(t *testing.T) {
+	n := nodetest.Start(t)
+	nc := nodetest.NATS(t, n.NATSURL)
+	d := natsDoor{nc}
+	ok(t, d, "acme", "runs.start", `{"workflow_id":"w","run_id":"run-1","type":"t"}`)
+	event := `{"specversion":"1.0","id":"kept","source":"s","type":"t","rdvrun":"run-1","data":1}`
+	m := &nats.Msg{Subject: "rdv.acme.in.t", Header: nats.Header{"content-type": {"application/cloudevents+json"}}, Data: []byte(event)}
+	_, err := nc.RequestMsg(m, nodetest.Patience)
+	must(t, err)
+	for d.call(t, "acme", "events.get", `{"source":"s","id":"kept"}`).status != 200 {
+		must(t, clock.Sleep(t.Context(), clock.System, 10*time.Millisecond))
+	}
+	match(t, `{"outcome":"duplicate","state":"live","run_id":"run-1"}`, ok(t, d, "acme", "events.deliver", `{"run_id":"run-1","event":`+event+`}`))
+	match(t, `{"results":[{"source":"s","id":"kept","outcome":"duplicate","state":"live"}]}`, ok(t, d, "acme", "events.put", `{"events":[`+event+`]}`))
 }

@@ -131,7 +131,7 @@ func fateOf(run string, wait func() (store.Delivery, error)) fate {
 	switch {
 	case err != nil:
 		return fate{err: err}
-	case d.Outcome == store.DeliveryDuplicate, d.Again:
+	case d.Outcome == store.DeliveryDuplicate, d.Outcome == store.DeliveryKept, d.Again:
 		return fate{outcome: wire.Duplicate, state: d.State}
 	case d.Outcome == store.DeliveryNotWaiting:
 		return fate{err: rendezvous.Errorf(rendezvous.CodeNotFound, "run %q waits for nothing this event answers (%s); nothing was stored", run, d.Why).With("why", d.Why)}
@@ -193,6 +193,9 @@ func (c call) deliver(ctx context.Context, run string, e rendezvous.Event) (wire
 	d, err := c.cfg.Door.HandTo(ctx, c.tenant.Name(), run, e, false)()
 	if err != nil {
 		return wire.Delivered{}, err
+	}
+	if d.Outcome == store.DeliveryKept { // it is stored for this run since the stream door kept it: known, as any other that stands somewhere
+		d.Outcome = store.DeliveryDuplicate
 	}
 	return wire.Delivered{Outcome: string(d.Outcome), Effect: d.Effect, Again: d.Again, State: d.State, RunID: d.RunID, Seq: d.Seq, Why: d.Why}, nil
 }

@@ -39,7 +39,7 @@ type DeliverEvent struct {
 	Event json.RawMessage `json:"event"`
 }
 
-// Delivered is the reply of events.deliver: matched, duplicate or not_waiting.
+// Delivered is the reply of events.deliver: matched, duplicate (the plane has it, State says where it stands) or not_waiting (nothing was stored).
 type Delivered struct {
 	Outcome string                `json:"outcome"`
 	Effect  string                `json:"effect,omitempty"`
