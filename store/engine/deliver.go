@@ -21,7 +21,7 @@ func (t *tenant) DeliverTo(ctx context.Context, run string, ev rendezvous.Event,
 
 // DeliverToBatch implements [store.Intake].
 func (e *Engine) DeliverToBatch(ctx context.Context, items []store.DeliverItem, at time.Time) ([]store.Delivery, error) {
-	if err := checkItems(len(items)); err != nil {
+	if err := checkItems(len(items), at); err != nil {
 		return nil, err
 	}
 	in := make([]errand, len(items))

@@ -73,7 +73,10 @@ const maxTries = 24
 // update runs one write verb: fn plans in u and the changes it leaves are applied and committed. It is made anew while rows move on under it (R7).
 // fn must not keep anything across calls: it starts over each time. What is to be noticed after the commit is answered, also beside commit_unknown.
 func (e *Engine) update(ctx context.Context, verb string, at time.Time, fn func(ctx context.Context, u *unit) error) (store.Notices, error) {
-	var err error
+	err := checkAt(at)
+	if err != nil {
+		return store.Notices{}, err
+	}
 	for try := range maxTries {
 		if try > 0 {
 			if cause := clock.Sleep(ctx, e.clock, backoff(try)); cause != nil {

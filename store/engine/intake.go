@@ -25,7 +25,7 @@ func (t *tenant) Buffer(ctx context.Context, ev rendezvous.Event, at time.Time) 
 
 // BufferBatch implements [store.Intake].
 func (e *Engine) BufferBatch(ctx context.Context, items []store.BufferItem, at time.Time) ([]store.Buffered, error) {
-	if err := checkItems(len(items)); err != nil {
+	if err := checkItems(len(items), at); err != nil {
 		return nil, err
 	}
 	in := make([]arrival, len(items))
@@ -225,15 +225,24 @@ func sortByIdentity(rows []*backend.Event) {
 	})
 }
 
-// checkItems judges the size of a [Q] batch (R3).
-func checkItems(n int) error {
+// checkItems judges the size of a [Q] batch and its instant, which are of the whole call (R2, R3).
+func checkItems(n int, at time.Time) error {
 	switch {
 	case n == 0:
 		return rendezvous.InvalidField("items", "is empty; give 1..%d", rendezvous.MaxBatchItems)
 	case n > rendezvous.MaxBatchItems:
 		return rendezvous.OverLimit("items", rendezvous.MaxBatchItems, n)
 	}
-	return nil
+	return checkAt(at)
+}
+
+// checkAt judges the instant of a call before anything is stamped with it: the zero time is the store's now (R2).
+func checkAt(at time.Time) error {
+	if !at.IsZero() && rendezvous.Instant(at).IsZero() {
+		return rendezvous.InvalidField("at", "%s is less than a microsecond into year 1, which stands for none; give none for the store's now", at).
+			With("limit", rendezvous.FormatInstant(time.Time{}.Add(time.Microsecond))).With("value", at.UTC().Format(time.RFC3339Nano))
+	}
+	return rendezvous.CheckInstant("at", at)
 }
 
 // inParts runs a batch verb over its items as one transaction. If that fails for a reason of its items' own, the batch is halved until the culprit

@@ -13,7 +13,7 @@ import (
 
 // OfferBatch implements [store.Matcher].
 func (e *Engine) OfferBatch(ctx context.Context, items []store.OfferItem, at time.Time) (store.Offered, error) {
-	if err := checkItems(len(items)); err != nil {
+	if err := checkItems(len(items), at); err != nil {
 		return store.Offered{}, err
 	}
 	return e.offer(ctx, "offer_batch", items, at, offerOptions{})

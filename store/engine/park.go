@@ -15,7 +15,7 @@ const maxRetryIn = 10 * time.Minute
 
 // ParkWait implements [store.Redeliverer].
 func (e *Engine) ParkWait(ctx context.Context, items []store.ParkItem, at time.Time) ([]store.ParkResult, error) {
-	if err := checkItems(len(items)); err != nil {
+	if err := checkItems(len(items), at); err != nil {
 		return nil, err
 	}
 	return inParts(items, func(part []store.ParkItem) (out []store.ParkResult, err error) {

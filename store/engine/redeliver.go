@@ -11,7 +11,7 @@ import (
 
 // DeliverParked implements [store.Redeliverer].
 func (e *Engine) DeliverParked(ctx context.Context, waits []store.WaitRef, at time.Time) (store.Offered, error) {
-	if err := checkItems(len(waits)); err != nil {
+	if err := checkItems(len(waits), at); err != nil {
 		return store.Offered{}, err
 	}
 	var notices store.Notices

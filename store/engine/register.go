@@ -32,7 +32,7 @@ func (t *tenant) Subscribe(ctx context.Context, r store.Registration, at time.Ti
 
 // RegisterBatch implements [store.Registrar].
 func (e *Engine) RegisterBatch(ctx context.Context, items []store.RegisterItem, at time.Time) ([]store.Registered, error) {
-	if err := checkItems(len(items)); err != nil {
+	if err := checkItems(len(items), at); err != nil {
 		return nil, err
 	}
 	regs, err := e.registerItems(ctx, "register_batch", items, true, at)

@@ -23,6 +23,7 @@ var eventsIntake = []Case{
 	{Name: "EV-9 every limit: at it accepted, one beyond refused", Run: everyLimit},
 	{Name: "EV-9 a batch of none, and one of more than 500, is refused", Run: batchLimits},
 	{Name: "EV-9 an own expiry lies at most 30 days ahead, and may be past", Run: expiryLimit},
+	{Name: "EV-9 an instant outside years 1..9999 is refused by every verb that takes one", Run: instantsOutside},
 	{Name: "EV-10 payloads come back bit for bit through buffer, claim, record and dead letter", Run: payloadsWhole},
 	{Name: "EV-11 what only the plane may send is refused from outside", Run: reservedNames},
 	{Name: "EV-12 with the store away nothing is acknowledged; the retry is new", Run: storeAway},
