@@ -89,8 +89,17 @@ func (r *reader) RunsOf(ctx context.Context, key backend.WorkflowKey, after int6
 	return rows, err
 }
 
+const batchColumns = ` b.tenant, b.run_id, b.batch_id, b.digest, b.first_seq, b.last_seq, b.outcome`
+
+func decodeBatch(c *columns) (*backend.Batch, error) {
+	b := &backend.Batch{
+		Tenant: c.text(), RunID: c.text(), ID: c.text(), Digest: c.bytes(), FirstSeq: c.count(), LastSeq: c.count(), Outcome: c.bytes(),
+	}
+	return b, c.corrupt("batch", "tenant", b.Tenant, "run", b.RunID, "batch", b.ID)
+}
+
 const batchSQL = `
-SELECT b.tenant, b.run_id, b.batch_id, b.digest, b.first_seq, b.last_seq, b.outcome FROM batches b
+SELECT` + batchColumns + ` FROM batches b
 WHERE b.tenant = ? AND b.run_id = ? AND b.batch_id = ?`
 
 // Batches implements [backend.Reader].
@@ -98,11 +107,9 @@ func (r *reader) Batches(ctx context.Context, keys []backend.BatchKey) (map[back
 	found := make(map[backend.BatchKey]*backend.Batch, len(keys))
 	for _, k := range keys {
 		err := r.query(ctx, batchSQL, func(c *columns) error {
-			b := &backend.Batch{
-				Tenant: c.text(), RunID: c.text(), ID: c.text(), Digest: c.bytes(), FirstSeq: c.count(), LastSeq: c.count(), Outcome: c.bytes(),
-			}
+			b, err := decodeBatch(c)
 			found[k] = b
-			return c.corrupt("batch", "tenant", b.Tenant, "run", b.RunID, "batch", b.ID)
+			return err
 		}, k.Tenant, k.RunID, k.ID)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,109 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/rendezvous-events/rendezvous"
+)
+
+// Backup writes the store as it is now into a new directory, which is a store itself: open it to restore it. The store is in use meanwhile and nobody waits
+// for the backup, but what is written while it lasts stays in the WAL until it has ended.
+func (b *Backend) Backup(ctx context.Context, target string) error { return Backup(ctx, b.dir, target) }
+
+// Backup is [Backend.Backup] of the store in dir, which this process, another or none may have open: it reads the file as any reader beside the writer
+// does, and takes no lock that keeps others out. target must not be there. It appears when all of it is on disk; what a killed backup leaves stands beside
+// it, under its name with .partial- behind it.
+func Backup(ctx context.Context, dir, target string) error {
+	switch _, err := os.Lstat(target); {
+	case target == "":
+		return rendezvous.InvalidField("target", "names no directory")
+	case err == nil:
+		return rendezvous.InvalidField("target", "%s is there already; give a name that is not", target)
+	case !errors.Is(err, os.ErrNotExist):
+		return unavailable("the target of the backup cannot be looked at").Because(err)
+	}
+	conn, err := openReader(ctx, dir)
+	if err != nil {
+		return err
+	}
+	target = filepath.Clean(target)
+	err = writeBackup(conn, target)
+	return errors.Join(err, translate(conn.Close()))
+}
+
+// openReader opens the store in dir to be read, whoever else has it.
+func openReader(ctx context.Context, dir string) (*sqlite.Conn, error) {
+	path := filepath.Join(dir, databaseFile)
+	if _, err := os.Stat(path); err != nil { // SQLite does not say what it misses
+		return nil, rendezvous.InvalidField("store", "there is no store in %s", dir)
+	}
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
+	if err != nil {
+		return nil, translate(err)
+	}
+	conn.SetInterrupt(ctx.Done())
+	err = configureReader(conn)
+	id := 0
+	if err == nil {
+		id, err = pragma(conn, "application_id")
+	}
+	if err == nil && id != applicationID {
+		err = rendezvous.InvalidField("store", "%s in %s is not a store of this program", databaseFile, dir)
+	}
+	if err != nil {
+		return nil, errors.Join(translate(err), conn.Close())
+	}
+	return conn, nil
+}
+
+// writeBackup has the target appear whole or not at all.
+func writeBackup(conn *sqlite.Conn, target string) error {
+	parent := filepath.Dir(target)
+	partial, err := os.MkdirTemp(parent, filepath.Base(target)+".partial-")
+	if err != nil {
+		return unavailable("the directory of the backup cannot be made").Because(err)
+	}
+	file := filepath.Join(partial, databaseFile)
+	err = translate(sqlitex.ExecuteTransient(conn, "VACUUM INTO ?", &sqlitex.ExecOptions{Args: []any{file}}))
+	if err == nil {
+		err = publish(file, partial, target)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(partial))
+	}
+	return nil
+}
+
+// publish puts the written file on disk, then gives its directory its name.
+func publish(file, partial, target string) error {
+	err := os.Chmod(file, 0o600)
+	for _, path := range [...]string{file, partial} {
+		if err == nil {
+			err = syncPath(path)
+		}
+	}
+	if err == nil {
+		err = os.Rename(partial, target)
+	}
+	if err == nil {
+		err = syncPath(filepath.Dir(target))
+	}
+	if err != nil {
+		return unavailable("the backup cannot be written").Because(err)
+	}
+	return nil
+}
+
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

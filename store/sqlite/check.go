@@ -1,0 +1,149 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// mostFaults is how many faults of each sort are told: one tells that the store is damaged, a few tell where.
+const mostFaults = 20
+
+// Check answers what is wrong with the store, nothing for a sound one, on one snapshot and beside whoever uses it. It reads all of the file: pages and indexes
+// (SQLite's own check, which leaves CHECKs out for who may not write), the law of key rows, claims and the waits that hold them, histories without gaps,
+// numbers, and whether every row decodes. An error says that it could not look.
+func (b *Backend) Check(ctx context.Context) ([]string, error) { return Check(ctx, b.dir) }
+
+// Check is [Backend.Check] of the store in dir, which this process, another or none may have open.
+func Check(ctx context.Context, dir string) ([]string, error) {
+	faults, err := check(ctx, dir)
+	if rendezvous.CodeOf(err) == rendezvous.CodeCorrupt {
+		return append(faults, "the file is damaged so that it cannot be read through"), nil
+	}
+	return faults, err
+}
+
+func check(ctx context.Context, dir string) (faults []string, err error) {
+	conn, err := openReader(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, translate(conn.Close())) }()
+	r := &reader{conn: conn}
+	if _, err := r.exec("BEGIN"); err != nil {
+		return nil, err
+	}
+	if faults, err = integrity(conn); err != nil || len(faults) > 0 {
+		return faults, err // what stands on damaged pages says nothing more
+	}
+	for _, l := range laws {
+		err := r.query(ctx, l.sql, func(c *columns) error { faults = append(faults, fmt.Sprintf(l.says, c.stmt.ColumnText(0))); return nil }, mostFaults)
+		if err != nil {
+			return faults, err
+		}
+	}
+	for _, kind := range backend.Kinds {
+		more, err := r.undecodable(ctx, kind)
+		if faults = append(faults, more...); err != nil {
+			return faults, err
+		}
+	}
+	return faults, nil
+}
+
+// integrity is what SQLite's own check finds.
+func integrity(conn *sqlite.Conn) ([]string, error) {
+	var faults []string
+	err := sqlitex.ExecuteTransient(conn, fmt.Sprintf("PRAGMA integrity_check(%d)", mostFaults), &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
+		if text := stmt.ColumnText(0); text != "ok" {
+			faults = append(faults, text)
+		}
+		return nil
+	}})
+	return faults, translate(err)
+}
+
+// A law is a statement that answers what breaks it, at most as many as its parameter says.
+type law struct{ sql, says string }
+
+// eventKey and waitKey say whether the key of a row i of the match index is one of the row that it belongs to. Keys that are malformed are none: that is told of
+// the row itself.
+const (
+	eventKey = `
+CASE WHEN e.target <> '' THEN i.namespace = '' AND i.value = e.target
+	WHEN e.keys = '[]' THEN i.namespace = '' AND i.value = ''
+	ELSE EXISTS (SELECT 1 FROM json_each(iif(json_valid(e.keys), e.keys, '[]')) p WHERE` + isKey + `) END`
+	waitKey = `
+EXISTS (SELECT 1 FROM json_each(iif(json_valid(w.keys), w.keys, '[]')) p WHERE` + isKey + `)`
+	isKey = ` CASE WHEN p.type = 'array' THEN p.value ->> 0 = i.namespace AND p.value ->> 1 = i.value END`
+)
+
+var laws = [...]law{
+	{
+		`SELECT DISTINCT i.number FROM event_keys i LEFT JOIN events e ON e.number = i.number
+WHERE e.number IS NULL OR e.state <> 'live' OR e.tenant <> i.tenant OR e.type <> i.type OR NOT (` + eventKey + `) LIMIT ?`,
+		"event %s has a key row that it must not have",
+	},
+	{
+		`SELECT e.number FROM events e WHERE e.state = 'live' AND json_valid(e.keys) AND (SELECT count(*) FROM event_keys i WHERE i.number = e.number) <>
+	CASE WHEN e.target <> '' OR e.keys = '[]' THEN 1 ELSE json_array_length(e.keys) END LIMIT ?`,
+		"live event %s has not all its key rows, so waits may miss it",
+	},
+	{
+		`SELECT DISTINCT i.number FROM wait_keys i LEFT JOIN waits w ON w.number = i.number
+WHERE w.number IS NULL OR w.held_number IS NOT NULL OR w.tenant <> i.tenant OR w.type <> i.type OR NOT (` + waitKey + `) LIMIT ?`,
+		"wait %s has a key row that it must not have",
+	},
+	{
+		`SELECT DISTINCT w.number FROM waits w JOIN json_each(iif(json_valid(w.keys), w.keys, '[]')) p
+WHERE w.held_number IS NULL AND p.type = 'array' AND NOT EXISTS (
+	SELECT 1 FROM wait_keys i
+	WHERE i.tenant = w.tenant AND i.namespace = p.value ->> 0 AND i.value = p.value ->> 1 AND i.type = w.type AND i.number = w.number) LIMIT ?`,
+		"open wait %s has not all its key rows, so events may miss it",
+	},
+	{
+		`SELECT w.number FROM waits w LEFT JOIN events e ON e.number = w.held_number
+WHERE w.held_number IS NOT NULL AND (e.number IS NULL OR (e.state, e.tenant, e.claim_run, e.claim_effect) <> ('claimed', w.tenant, w.run_id, w.effect)) LIMIT ?`,
+		"parked wait %s holds an event that is not claimed for it",
+	},
+	{
+		`SELECT e.number FROM events e INDEXED BY events_claimed WHERE e.claim_run <> '' AND NOT EXISTS (
+	SELECT 1 FROM waits w WHERE w.tenant = e.tenant AND w.run_id = e.claim_run AND w.effect = e.claim_effect AND w.held_number = e.number) LIMIT ?`,
+		"event %s is claimed for a wait that does not hold it",
+	},
+	{
+		`SELECT w.tenant || ' ' || w.workflow_id FROM workflows w WHERE (w.head_seq, w.head_seq) <> (
+	SELECT count(*), max(h.seq) FROM history h WHERE h.tenant = w.tenant AND h.workflow_id = w.workflow_id) LIMIT ?`,
+		"the history of workflow %s has gaps, or does not end where its row says",
+	},
+	{
+		`SELECT c.name FROM counters c WHERE c.value < max(
+	coalesce((SELECT max(number) FROM events WHERE c.name = 'event'), 0), coalesce((SELECT max(number) FROM waits WHERE c.name = 'wait'), 0),
+	coalesce((SELECT max(take) FROM events WHERE c.name = 'take'), 0), coalesce((SELECT max(take) FROM waits WHERE c.name = 'take'), 0)) LIMIT ?`,
+		"the counter of %s numbers is below numbers that were given",
+	},
+}
+
+// undecodable are rows of a kind that do not decode.
+func (r *reader) undecodable(ctx context.Context, kind backend.Kind) (faults []string, err error) {
+	const rows, bytes = 1000, 8 << 20
+	for at := (backend.Position{}); len(faults) < mostFaults; {
+		page, err := r.Scan(ctx, kind, at, rows, bytes)
+		switch {
+		case page != nil && rendezvous.CodeOf(err) == rendezvous.CodeCorrupt: // go on behind it
+			faults = append(faults, fmt.Sprintf("%s: %v %v", kind, err, rendezvous.AsError(err).Details))
+		case err != nil:
+			return faults, err
+		case page.Rows == 0:
+			return faults, nil
+		}
+		at = page.Last
+	}
+	return faults, nil
+}

@@ -1,0 +1,134 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+var (
+	_ backend.Source = (*reader)(nil)
+	_ backend.Target = (*transaction)(nil)
+)
+
+// The walks over all rows of each kind, by their primary keys; waits by their identity.
+const (
+	scanWorkflowsSQL = `
+SELECT` + workflowColumns + ` FROM workflows w WHERE (w.tenant, w.workflow_id) > (?, ?) ORDER BY w.tenant, w.workflow_id LIMIT ?`
+	scanRunsSQL = `
+SELECT` + runColumns + ` FROM runs r WHERE (r.tenant, r.run_id) > (?, ?) ORDER BY r.tenant, r.run_id LIMIT ?`
+	scanHistorySQL = `
+SELECT ` + recordColumns + `, h.closes FROM history h WHERE (h.tenant, h.workflow_id, h.seq) > (?, ?, ?) ORDER BY h.tenant, h.workflow_id, h.seq LIMIT ?`
+	scanBatchesSQL = `
+SELECT` + batchColumns + ` FROM batches b WHERE (b.tenant, b.run_id, b.batch_id) > (?, ?, ?) ORDER BY b.tenant, b.run_id, b.batch_id LIMIT ?`
+	scanEventsSQL = `
+SELECT` + eventColumns + wholePayload + ` FROM events e WHERE e.number > ? ORDER BY e.number LIMIT ?`
+	scanWaitsSQL = `
+SELECT` + waitColumns + ` FROM waits w WHERE (w.tenant, w.run_id, w.effect) > (?, ?, ?) ORDER BY w.tenant, w.run_id, w.effect LIMIT ?`
+	scanMarksSQL = `
+SELECT ` + wokenColumns + ` FROM woken m WHERE (m.tenant, m.workflow_id) > (?, ?) ORDER BY m.tenant, m.workflow_id LIMIT ?`
+)
+
+// Scan implements [backend.Source].
+func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Position, limit, maxBytes int) (*backend.Page, error) {
+	p := &backend.Page{}
+	walk := func(sql string, add func(c *columns) error, key ...any) (*backend.Page, error) {
+		err := r.query(ctx, sql, func(c *columns) error {
+			if err := add(c); err != nil {
+				return err
+			}
+			if p.Bytes >= maxBytes {
+				return enough
+			}
+			return nil
+		}, append(key, max(limit, 0))...)
+		return p, err
+	}
+	switch kind {
+	case backend.Workflows:
+		return walk(scanWorkflowsSQL, func(c *columns) error { return p.AddWorkflow(decodeWorkflow(c)) }, after.Tenant, after.ID)
+	case backend.Runs:
+		return walk(scanRunsSQL, func(c *columns) error {
+			run, err := decodeRun(c)
+			p.AddRun(run)
+			return err
+		}, after.Tenant, after.ID)
+	case backend.History:
+		return walk(scanHistorySQL, func(c *columns) error {
+			tenant, workflow := c.stmt.ColumnText(0), c.stmt.ColumnText(1)
+			rec, err := decodeRecord(c)
+			wrong := p.AddRecord(tenant, workflow, rec, c.boolean())
+			return cmp.Or(err, wrong)
+		}, after.Tenant, after.ID, after.Number)
+	case backend.Batches:
+		return walk(scanBatchesSQL, func(c *columns) error {
+			b, err := decodeBatch(c)
+			p.AddBatch(b)
+			return err
+		}, after.Tenant, after.ID, after.Part)
+	case backend.Events:
+		return walk(scanEventsSQL, func(c *columns) error { return p.AddEvent(decodeEvent(c)) }, after.Number)
+	case backend.Waits:
+		return walk(scanWaitsSQL, func(c *columns) error { return p.AddWait(decodeWait(c)) }, after.Tenant, after.ID, after.Part)
+	case backend.Marks:
+		return walk(scanMarksSQL, func(c *columns) error {
+			m, err := decodeWoken(c)
+			p.AddMark(m)
+			return err
+		}, after.Tenant, after.ID)
+	}
+	return nil, fmt.Errorf("store/sqlite: no kind of rows is called %q", kind)
+}
+
+// About implements [backend.Source]. Names of kinds are names of tables.
+func (r *reader) About(ctx context.Context, kind backend.Kind) (n int64, err error) {
+	err = r.query(ctx, "SELECT count(*) FROM "+string(kind), func(c *columns) error { n = c.count(); return nil })
+	return n, err
+}
+
+// Given implements [backend.Source].
+func (r *reader) Given(ctx context.Context) (backend.Numbers, error) {
+	counts, err := readCounters(ctx, r.conn)
+	return backend.Numbers{Event: counts[eventNumber].last, Wait: counts[waitNumber].last, Take: counts[takeToken].last}, err
+}
+
+// Unfinished implements [backend.Source].
+func (r *reader) Unfinished(ctx context.Context) (mark string, err error) {
+	err = r.query(ctx, "SELECT value FROM meta WHERE name = 'copy'", func(c *columns) error { mark = c.text(); return nil })
+	return mark, err
+}
+
+// Mark implements [backend.Target].
+func (t *transaction) Mark(ctx context.Context, was, mark string) error {
+	now, err := t.Unfinished(ctx)
+	switch {
+	case err != nil:
+		return err
+	case now != was:
+		return backend.ErrStale
+	case mark == "":
+		_, err = t.exec("DELETE FROM meta WHERE name = 'copy'")
+	default:
+		_, err = t.exec("INSERT INTO meta (name, value) VALUES ('copy', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", mark)
+	}
+	return err
+}
+
+// Raise implements [backend.Target].
+func (t *transaction) Raise(_ context.Context, n backend.Numbers) error {
+	for kind, value := range [kinds]int64{eventNumber: n.Event, waitNumber: n.Wait, takeToken: n.Take} {
+		t.counts[kind].last = max(t.counts[kind].last, value)
+	}
+	return nil
+}
+
+// checkWhole refuses a store that a copy is under way to.
+func (b *Backend) checkWhole(ctx context.Context) error {
+	mark, err := (&reader{conn: b.conn}).Unfinished(ctx)
+	if err != nil {
+		return err
+	}
+	return backend.HalfCopied(mark)
+}
