@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"encoding/base64"
 	"net"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ const (
 
 	// EmbeddedMaxPayload is the embedded server's max_payload in bytes.
 	EmbeddedMaxPayload = 8 << 20
-	// Headroom is what a server's max_payload must leave beside an event of the limit: headers and envelope, in bytes.
+	// Headroom is what a server's max_payload must leave beside a record's payload and data: headers and envelope, in bytes.
 	Headroom = 64 << 10
 
 	maxPrefix = 32
@@ -52,7 +53,7 @@ type Config struct {
 	Replicas int
 	// AckWait is how long a delivered message may stay unacknowledged before it comes again.
 	AckWait time.Duration
-	// EventLimit is the largest event payload in bytes, at most rendezvous.MaxPayload. A server whose max_payload is under EventLimit + Headroom is refused.
+	// EventLimit is the largest event payload in bytes, at most rendezvous.MaxPayload. A server whose max_payload is under [LeastMaxPayload] of it is refused.
 	EventLimit int
 	// InboxMaxBytes and MatchMaxBytes bound those streams; when they are full, publishers are refused (nothing old is dropped).
 	InboxMaxBytes int64
@@ -88,6 +89,12 @@ func DefaultConfig() Config {
 		PublishTimeout: DefaultPublishTimeout,
 		Embedded:       EmbeddedConfig{MaxStore: DefaultMaxStore},
 	}
+}
+
+// LeastMaxPayload is the least max_payload of a server that carries events of eventLimit bytes: coming in, and in the replies that hold the records made of
+// them, where bytes that are no JSON are in base64, a third longer, beside the record's own data.
+func LeastMaxPayload(eventLimit int) int {
+	return base64.StdEncoding.EncodedLen(eventLimit) + rendezvous.MaxRecordData + Headroom
 }
 
 // IsEmbedded reports whether the configuration means the server inside the process.

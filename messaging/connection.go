@@ -217,13 +217,13 @@ func (c *Conn) met(nc *nats.Conn, log *slog.Logger, how string) {
 	}
 }
 
-// checkPayload refuses a server that could not carry an event of the limit.
+// checkPayload refuses a server that could not carry an event of the limit, or the answer made of it.
 func (c *Conn) checkPayload(nc *nats.Conn) error {
-	need := int64(c.cfg.EventLimit + Headroom)
+	need := int64(LeastMaxPayload(c.cfg.EventLimit))
 	if !nc.IsConnected() || nc.MaxPayload() >= need {
 		return nil
 	}
-	return rendezvous.InvalidField("event_limit", "is %d bytes, but the NATS server's max_payload is %d; raise that to %d or lower the limit",
+	return rendezvous.InvalidField("event_limit", "is %d bytes, but the NATS server's max_payload is %d; raise that to %d (a payload in base64, and its envelope) or lower the limit",
 		c.cfg.EventLimit, nc.MaxPayload(), need).With("limit", nc.MaxPayload()).With("value", need)
 }
 

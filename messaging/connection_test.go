@@ -57,12 +57,12 @@ func rawConfig(t *testing.T) messaging.Config {
 }
 
 func TestAServerThatTakesTooSmallMessagesIsRefusedAtStart(t *testing.T) {
-	small := &switched{to: rawServer(t, rendezvous.MaxPayload+messaging.Headroom-1)}
+	small := &switched{to: rawServer(t, int32(messaging.LeastMaxPayload(rendezvous.MaxPayload))-1)}
 	_, err := messaging.Connect(rawConfig(t), messaging.Deps{Log: testLog(t), InProcess: small})
 	if !errors.Is(err, rendezvous.ErrInvalid) {
 		t.Fatalf("got %v, want invalid naming event_limit", err)
 	}
-	exact := &switched{to: rawServer(t, rendezvous.MaxPayload+messaging.Headroom)}
+	exact := &switched{to: rawServer(t, int32(messaging.LeastMaxPayload(rendezvous.MaxPayload)))}
 	conn, err := messaging.Connect(rawConfig(t), messaging.Deps{Log: testLog(t), InProcess: exact})
 	must(t, err)
 	must(t, conn.Drain(t.Context()))
