@@ -23,6 +23,9 @@ import (
 // maxCalls bounds the NATS calls a process works at once; further ones wait in their subscriptions.
 const maxCalls = 512
 
+// envelope is what a reply leaves of max_payload for its headers.
+const envelope = 4 << 10
+
 // flushPatience bounds the wait for the server to know the endpoints; they are made anew at every connection.
 const flushPatience = 2 * time.Second
 
@@ -153,7 +156,7 @@ func (n *NATS) answer(req micro.Request) {
 		reply, err := n.service.call(ctx, overNATS, n.tenant(req.Subject()), n.verb(req.Subject()), Open(), request)
 		var body []byte
 		if err == nil {
-			body, err = n.fit(reply)
+			body, err = fit(reply, int(n.conn.MaxPayload())-envelope)
 		}
 		if err == nil {
 			n.respond(req, nil, body)
@@ -187,40 +190,6 @@ func (n *NATS) respond(req micro.Request, h nats.Header, body []byte) {
 }
 
 func oneLine(s string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(s) }
-
-// fit encodes a reply that NATS can carry: a page of records ends earlier, anything else over max_payload is too_large and belongs to HTTP.
-func (n *NATS) fit(reply any) ([]byte, error) {
-	limit := int(n.conn.MaxPayload()) - 4096 // headers
-	for {
-		body, err := encode(reply)
-		if err != nil || len(body) <= limit {
-			return body, err
-		}
-		shorter, ok := halve(reply)
-		if !ok {
-			return nil, rendezvous.Errorf(rendezvous.CodeTooLarge, "the reply of %d bytes is over this connection's limit of %d; ask over HTTP, or for less", len(body), limit).
-				With("limit", limit).With("value", len(body))
-		}
-		reply = shorter
-	}
-}
-
-// halve drops the later half of a page of records, to be read with the next or from the history.
-func halve(reply any) (any, bool) {
-	switch r := reply.(type) {
-	case wire.History:
-		r.Records, r.More = r.Records[:len(r.Records)/2], true
-		return r, len(r.Records) > 0
-	case wire.Collected:
-		half, ok := halve(wire.History(r))
-		return wire.Collected(half.(wire.History)), ok
-	case wire.Released:
-		some := len(r.Records) > 0
-		r.Records, r.More = r.Records[:len(r.Records)/2], true
-		return r, some
-	}
-	return nil, false
-}
 
 // fewerRows is the request of a list for half the rows that it was answered with. Lists change nothing, so they may be asked again.
 func fewerRows(request []byte, reply any) ([]byte, bool) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
+	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
@@ -112,8 +113,8 @@ func TestTheAccountsPermissionsDecideOnNATS(t *testing.T) {
 	refused(t, worker, "acme", "runs.get", `{"run_id":"r"}`, 404, "not_found")
 }
 
-// What is over one NATS message ends earlier where it is a page, and names HTTP where it is not.
-func TestRepliesOverMaxPayloadEndEarlierOrNameHTTP(t *testing.T) {
+// What is over one NATS message ends earlier; a record that is over it by itself is without its payload, and says so.
+func TestRepliesOverMaxPayloadEndEarlier(t *testing.T) {
 	const limit = 256 << 10
 	at, external := nodetest.Broker(t, func(o *server.Options) { o.MaxPayload = limit })
 	n := nodetest.Start(t, external, func(c *node.Config) { c.Limit = 64 << 10 })
@@ -147,21 +148,50 @@ func TestRepliesOverMaxPayloadEndEarlierOrNameHTTP(t *testing.T) {
 
 	big := `{"kind":"note","data":{"name":"n"},"payload":{"data":"` + strings.Repeat("x", 400_000) + `"}}`
 	ok(t, web, "acme", "runs.append", `{`+run1+`,"epoch":1,"expected_seq":13,"batch_id":"b2","records":[`+big+`]}`)
-	r := refused(t, requests, "acme", "runs.history", `{"workflow_id":"w","from_seq":14}`, 413, "too_large")
-	if !strings.Contains(string(r.body), "HTTP") {
-		t.Errorf("does not name HTTP: %s", r.body)
+	ok(t, web, "acme", "runs.append", `{`+run1+`,"epoch":1,"expected_seq":14,"batch_id":"b3","records":[`+note+`]}`)
+	match(t, `{"records":[{"seq":14,"run_id":"run-1","kind":"note","data":{"name":"n"},"payload_omitted":true,"payload_size":400002,"batch":"b2","recorded_at":"<time>"}],
+		"head_seq":15,"more":true}`, ok(t, requests, "acme", "runs.history", `{"workflow_id":"w","from_seq":14}`)) // a record over the limit hides none behind it
+	ok(t, requests, "acme", "runs.history", `{"workflow_id":"w","from_seq":15}`)
+	if r := ok(t, web, "acme", "runs.history", `{"workflow_id":"w","from_seq":14}`); len(r) < 400_000 {
+		t.Errorf("over HTTP: %.300s", r)
 	}
-	ok(t, web, "acme", "runs.history", `{"workflow_id":"w","from_seq":14}`)
+	event := strings.Replace(payment, `{"amount":12}`, `"`+strings.Repeat("x", 60_000)+`"`, 1)
+	ok(t, web, "acme", "events.put", `{"events":[`+event+`]}`)
+	ok(t, requests, "acme", "events.get", `{"source":"urn:psp","id":"p-1","include_data":true}`)
+	refused(t, requests, "acme", "runs.append", `{`+run1+`,"epoch":1,"expected_seq":15,"batch_id":"b4","records":[{"kind":"note","data":{"name":"n"},"payload_omitted":true}]}`,
+		400, "invalid")
+}
+
+// With the smallest max_payload that the start-up takes, everything that a run may hold of events can be read over NATS, bytes that are no JSON too.
+func TestTheLargestAnswerIsReadOverTheSmallestNATS(t *testing.T) {
+	const size = 1 << 20
+	at, external := nodetest.Broker(t, func(o *server.Options) { o.MaxPayload = int32(messaging.LeastMaxPayload(size)) })
+	nodetest.Start(t, external)
+	d := natsDoor{nodetest.NATS(t, at)}
+	long := strings.Repeat(`\"`, 256) // ids of the greatest length, each byte escaped twice
+	event := fmt.Sprintf(`{"specversion":"1.0","id":"%s","source":"%s","type":"%s","rdvkeys":"order=1","datacontenttype":"text/plain","data":"%s"}`, long, long, long, strings.Repeat("x", size))
+	ok(t, d, "acme", "events.put", `{"events":[`+event+`]}`)
+	ok(t, d, "acme", "runs.start", `{"workflow_id":"w","run_id":"run-1","type":"order"}`)
+	var got wire.Registered
+	must(t, json.Unmarshal(ok(t, d, "acme", "runs.await", `{`+run1+`,"effect":"`+long+`","type":"`+long+`","keys":[{"namespace":"order","value":"1"}]}`), &got))
+	if got.Answered == nil || got.Answered.Omitted || len(*got.Answered.Payload.Base64) != size {
+		t.Errorf("the answer is not whole: seq %d", got.Seq)
+	}
+	var page wire.History
+	must(t, json.Unmarshal(ok(t, d, "acme", "runs.history", `{"workflow_id":"w","from_seq":3}`), &page))
+	if len(page.Records) != 1 || page.Records[0].Omitted || len(*page.Records[0].Payload.Base64) != size {
+		t.Errorf("the history has %d records", len(page.Records))
+	}
 }
 
 // A list that does not fit is answered with fewer rows and a cursor behind them.
 func TestAListOverMaxPayloadHasFewerRows(t *testing.T) {
-	at, external := nodetest.Broker(t, func(o *server.Options) { o.MaxPayload = 128 << 10 })
+	at, external := nodetest.Broker(t, func(o *server.Options) { o.MaxPayload = 192 << 10 })
 	n := nodetest.Start(t, external, func(c *node.Config) { c.Limit = 32 << 10 })
 	web := newHTTPDoor(t, n, "")
 	requests := natsDoor{nodetest.NATS(t, at)}
 	long := strings.Repeat("w", 480)
-	const runs = 120
+	const runs = 200
 	var wg sync.WaitGroup
 	for i := range runs {
 		wg.Go(func() {

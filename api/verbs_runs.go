@@ -31,6 +31,9 @@ func startRun(ctx context.Context, c call, req wire.StartRun) (wire.Started, err
 func appendRecords(ctx context.Context, c call, req wire.Append) (wire.Appended, error) {
 	records := make([]rendezvous.Record, len(req.Records))
 	for i, w := range req.Records {
+		if w.Omitted || w.Size != 0 {
+			return wire.Appended{}, rendezvous.InvalidField("records", "record %d carries payload_omitted or payload_size, which replies alone have", i+1)
+		}
 		r, err := w.Domain()
 		if err != nil {
 			return wire.Appended{}, err

@@ -114,6 +114,9 @@ func (r *Run) register(ctx context.Context, w rendezvous.Wait) (*Answer, error) 
 		Seq: r.seen() + 1, RunID: r.id, Kind: rendezvous.WaitRegistered, V: rendezvous.KindVersion, Effect: w.Effect, Attempt: w.Attempt,
 		Data: rendezvous.EncodeData(rendezvous.WaitRegisteredData{Type: w.Type, Keys: w.Keys, From: w.From}),
 	}}
+	if got.Answered != nil && got.Answered.Omitted {
+		got.Answered = nil // its payload is read with the history, or that says how
+	}
 	if got.Answered != nil {
 		answer, err := got.Answered.Domain()
 		if err != nil {

@@ -85,7 +85,8 @@ func (c *Client) Collect(ctx context.Context, runID string, epoch int64) (wire.C
 	return call[wire.Collected](ctx, c, "runs.collect", wire.Collect{RunID: runID, Epoch: epoch})
 }
 
-// Append writes records at the expected seq. The batch id is minted when empty. Errors: conflict, fenced, lease_held, sealed, duplicate.
+// Append writes records at the expected seq. The batch id is minted when empty. More in its answer: not all answers had room, the others are in the
+// history. Errors: conflict, fenced, lease_held, sealed, duplicate.
 func (c *Client) Append(ctx context.Context, r wire.Append) (wire.Appended, error) {
 	return call[wire.Appended](ctx, c, "runs.append", r)
 }
@@ -168,6 +169,9 @@ func recordsOf(list []wire.Record) ([]rendezvous.Record, error) {
 	out := make([]rendezvous.Record, len(list))
 	for i, w := range list {
 		r, err := w.Domain()
+		if w.Omitted {
+			return nil, err
+		}
 		if err != nil {
 			return nil, rendezvous.Errorf(rendezvous.CodeCorrupt, "record %d of the reply does not decode", w.Seq).With("seq", w.Seq).Because(err)
 		}

@@ -212,6 +212,7 @@ type Appended struct {
 	FirstSeq int64     `json:"first_seq"`
 	HeadSeq  int64     `json:"head_seq"`
 	Answers  []Answer  `json:"answers"`
+	More     bool      `json:"more,omitempty"` // answers that the reply has no room for: they are in the history behind the others
 	Requests []Request `json:"requests"`
 	Mail     int       `json:"mail"`
 	Again    bool      `json:"again,omitempty"`
@@ -245,6 +246,7 @@ type Concluded struct {
 	Waits    int                  `json:"waits"`
 	Released []rendezvous.EventID `json:"released"`
 	Dead     []rendezvous.EventID `json:"dead"`
+	More     bool                 `json:"more,omitempty"` // released or dead ones that the reply has no room for
 	NextRun  string               `json:"next_run,omitempty"`
 	Again    bool                 `json:"again,omitempty"`
 }
@@ -268,4 +270,5 @@ type Acted struct {
 	RunOutcome rendezvous.Status    `json:"run_outcome,omitempty"` // closed: the run's own end
 	Released   []rendezvous.EventID `json:"released,omitempty"`
 	Dead       []rendezvous.EventID `json:"dead,omitempty"`
+	More       bool                 `json:"more,omitempty"` // as in [Concluded]
 }

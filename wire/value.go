@@ -79,6 +79,8 @@ type Record struct {
 	Attempt    int                  `json:"attempt,omitempty"` // left out for 1
 	Data       json.RawMessage      `json:"data,omitempty"`
 	Payload    *Payload             `json:"payload,omitempty"`
+	Omitted    bool                 `json:"payload_omitted,omitempty"` // there is a payload of Size bytes, which the way of the reply does not carry
+	Size       int                  `json:"payload_size,omitempty"`
 	Source     string               `json:"source,omitempty"`
 	Operator   *rendezvous.Operator `json:"operator,omitempty"`
 	Batch      string               `json:"batch,omitempty"`
@@ -110,8 +112,24 @@ func RecordsOf(rs []rendezvous.Record) []Record {
 	return out
 }
 
-// Domain is the record as the domain has it.
+// WithoutPayload is the record with its payload left out, marked so.
+func (w Record) WithoutPayload() Record {
+	if p := w.Payload; p != nil {
+		w.Payload, w.Omitted, w.Size = nil, true, len(p.Data)
+		if p.Base64 != nil {
+			w.Size = len(*p.Base64)
+		}
+	}
+	return w
+}
+
+// Domain is the record as the domain has it. One whose payload was left out is none (too_large).
 func (w Record) Domain() (rendezvous.Record, error) {
+	if w.Omitted || w.Size != 0 {
+		return rendezvous.Record{}, rendezvous.Errorf(rendezvous.CodeTooLarge,
+			"the payload of record %d, %d bytes, is over what a NATS message carries here; read it over HTTP, or raise max_payload of the NATS server", w.Seq, w.Size).
+			With("seq", w.Seq).With("value", w.Size)
+	}
 	b, ct, err := w.Payload.Bytes()
 	if err != nil {
 		return rendezvous.Record{}, err
