@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"time"
 
@@ -36,8 +37,25 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 // Payload is bytes on the wire: JSON as it is, anything else in base64. A nil *Payload is none.
 type Payload struct {
 	Data        json.RawMessage `json:"data,omitempty"`
-	Base64      *[]byte         `json:"data_base64,omitempty"`
+	Base64      *Base64         `json:"data_base64,omitempty"`
 	ContentType string          `json:"content_type,omitempty"`
+}
+
+// Base64 is bytes as a base64 text, and as nothing else: encoding/json alone would also take a list of numbers.
+type Base64 []byte
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *Base64) UnmarshalJSON(text []byte) error {
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil {
+		return rendezvous.InvalidField("data_base64", "is not a text")
+	}
+	v, err := base64.StdEncoding.DecodeString(s)
+	if err != nil {
+		return rendezvous.InvalidField("data_base64", "is not base64 (RFC 4648, with + / and padding)")
+	}
+	*b = v
+	return nil
 }
 
 // PayloadOf is the wire form of stored bytes; nil for none.
@@ -49,7 +67,7 @@ func PayloadOf(b []byte, contentType string) *Payload {
 	if contentType != "" && cloudevents.IsJSON(contentType) && cloudevents.Verbatim(b) {
 		p.Data = b
 	} else {
-		p.Base64 = &b
+		p.Base64 = (*Base64)(&b)
 	}
 	return p
 }
@@ -61,6 +79,8 @@ func (p *Payload) Bytes() (b []byte, contentType string, err error) {
 		return nil, "", nil
 	case p.Data != nil && p.Base64 != nil:
 		return nil, "", rendezvous.InvalidField("data_base64", "stands beside data; give one of them")
+	case p.Data == nil && p.Base64 == nil:
+		return nil, "", rendezvous.InvalidField("data", "is missing, and data_base64 too; give one of them, or leave the payload out for none")
 	case p.Base64 != nil:
 		return append([]byte{}, *p.Base64...), p.ContentType, nil
 	case p.Data != nil && p.ContentType == "":
