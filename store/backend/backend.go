@@ -101,7 +101,7 @@ type Tx interface {
 	// LockWorkflows locks those rows in key order until the end and answers them as they are under the lock. It is called once in a transaction, after
 	// unlocked reads and before reads that the lock is to protect.
 	LockWorkflows(ctx context.Context, keys []WorkflowKey) (map[WorkflowKey]*Workflow, error)
-	// NewNumbers draws n rising numbers for events and n for waits: order only, never given twice, gaps are normal.
+	// NewNumbers draws n rising numbers for events and n for waits and claims: order only, never given twice, gaps are normal.
 	NewEventNumbers(ctx context.Context, n int) ([]int64, error)
 	NewWaitNumbers(ctx context.Context, n int) ([]int64, error)
 	// NewTakes draws n rising take tokens.

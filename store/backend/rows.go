@@ -196,6 +196,8 @@ type Wait struct {
 type HeldEvent struct {
 	Number     int64
 	Source, ID string
+	// Claim orders the claims of a run, oldest first (RN-34, I9): a number of the waits' sequence, drawn under the run's lock when it was made.
+	Claim int64
 }
 
 // Key is the row's key.

@@ -57,7 +57,7 @@ func (e *Event) Unsound() string {
 func (w *Wait) Unsound(held HeldEvent) string {
 	parked := held.Number != 0
 	switch {
-	case parked != (held.Source != ""), parked != (held.ID != ""):
+	case parked != (held.Source != ""), parked != (held.ID != ""), parked != (held.Claim > 0):
 		return "held_number"
 	case parked == w.ParkedAt.IsZero(), parked == w.NextAttemptAt.IsZero(), !parked && !w.QuarantinedAt.IsZero():
 		return "parked_at"

@@ -39,7 +39,7 @@ func (u *unit) recordParkedOf(ctx context.Context, flows []*flow, withPayload bo
 		return nil, nil
 	}
 	slices.SortStableFunc(waits, func(a, b *backend.Wait) int { // oldest claim first
-		return cmp.Or(a.ParkedAt.Compare(b.ParkedAt), cmp.Compare(a.Number, b.Number))
+		return cmp.Compare(a.Held.Claim, b.Held.Claim)
 	})
 	pairs, err := u.pairs(ctx, waits)
 	if err != nil {

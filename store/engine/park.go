@@ -187,7 +187,7 @@ func (p *parking) restore(ctx context.Context, missing []backend.WaitKey) error 
 		}
 		w.Number = numbers[i]
 		e := p.claims[k]
-		w.Held = &backend.HeldEvent{Number: e.Number, Source: e.Source, ID: e.ID}
+		w.Held = &backend.HeldEvent{Number: e.Number, Source: e.Source, ID: e.ID, Claim: w.Number} // when it claimed is lost with its row
 		w.ParkedAt, w.NextAttemptAt = e.ClaimedAt, p.u.now
 		p.u.ch.NewWaits = append(p.u.ch.NewWaits, w)
 		p.waits[k] = w

@@ -20,6 +20,7 @@ type unit struct {
 	flows   map[backend.WorkflowKey]*flow
 	ch      backend.Changes
 	saved   map[any]struct{} // rows among the changes already, by pointer
+	claims  []*backend.Wait  // those that claimed in this unit, in their order
 	notices store.Notices
 }
 
@@ -235,6 +236,7 @@ func (u *unit) claim(w *backend.Wait, e *backend.Event) {
 	settleOffer(e)
 	u.saveEvent(e)
 	w.Held = &backend.HeldEvent{Number: e.Number, Source: e.Source, ID: e.ID}
+	u.claims = append(u.claims, w)
 	w.ParkedAt, w.NextAttemptAt = u.now, u.now.Add(claimRetry)
 	w.Attempts, w.LastError, w.Take, w.TakeUntil, w.TakeSettled, w.QuarantinedAt = 0, "", 0, time.Time{}, false, time.Time{}
 	u.saveWait(w)
@@ -333,11 +335,31 @@ func (u *unit) resumes() {
 	}
 }
 
+// numberClaims draws the numbers by which the claims of a run are ordered: no clock does that (I9). A unit that parks nothing draws none.
+func (u *unit) numberClaims(ctx context.Context) error {
+	if len(u.claims) == 0 {
+		return nil
+	}
+	numbers, err := u.tx.NewWaitNumbers(ctx, len(u.claims))
+	if err != nil {
+		return err
+	}
+	for i, w := range u.claims {
+		if w.Held != nil {
+			w.Held.Claim = numbers[i]
+		}
+	}
+	return nil
+}
+
 // apply hands the changes over. Nothing to change is no round trip.
 func (u *unit) apply(ctx context.Context) error {
 	u.resumes()
 	if u.ch.Empty() {
 		return nil
+	}
+	if err := u.numberClaims(ctx); err != nil {
+		return err
 	}
 	return u.tx.Apply(ctx, &u.ch)
 }

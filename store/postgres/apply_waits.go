@@ -60,6 +60,7 @@ func waitColumns(rows []*backend.Wait) []any {
 		bigintsOrNull(rows, func(w *backend.Wait) int64 { return held(w).Number }),
 		texts(rows, func(w *backend.Wait) string { return held(w).Source }),
 		texts(rows, func(w *backend.Wait) string { return held(w).ID }),
+		bigints(rows, func(w *backend.Wait) int64 { return held(w).Claim }),
 		instants(rows, func(w *backend.Wait) time.Time { return w.ParkedAt }),
 	}, tryColumns(rows)...)
 }

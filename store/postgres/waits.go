@@ -22,7 +22,7 @@ func decodeWait(c *columns) *backend.Wait {
 	if !c.absent() {
 		held.Number = c.count()
 	}
-	held.Source, held.ID = c.text(), c.text()
+	held.Source, held.ID, held.Claim = c.text(), c.text(), c.count()
 	w.ParkedAt, w.Attempts, w.NextAttemptAt, w.LastError = c.instantOrNone(), c.tally(), c.instantOrNone(), c.text()
 	w.Take, w.TakeUntil, w.TakeSettled, w.QuarantinedAt = c.count(), c.instantOrNone(), c.boolean(), c.instantOrNone()
 	if held.Number != 0 {

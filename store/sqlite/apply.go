@@ -222,13 +222,13 @@ func (w *writer) updateEvent(e *backend.Event) {
 const (
 	insertWaitSQL = `
 INSERT INTO waits (
-	attempt, open_since, held_number, held_source, held_id, parked_at, attempts, next_attempt_at, last_error, take, take_until, take_settled,
-	quarantined_at, number, version, tenant, run_id, effect, workflow_id, shard, type, keys, from_source, trace_parent, trace_state, registered_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	attempt, open_since, held_number, held_source, held_id, claim_number, parked_at, attempts, next_attempt_at, last_error, take, take_until,
+	take_settled, quarantined_at, number, version, tenant, run_id, effect, workflow_id, shard, type, keys, from_source, trace_parent, trace_state, registered_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	updateWaitSQL = `
 UPDATE waits SET
-	attempt = ?, open_since = ?, held_number = ?, held_source = ?, held_id = ?, parked_at = ?, attempts = ?, next_attempt_at = ?, last_error = ?, take = ?,
-	take_until = ?, take_settled = ?, quarantined_at = ?, version = version + 1
+	attempt = ?, open_since = ?, held_number = ?, held_source = ?, held_id = ?, claim_number = ?, parked_at = ?, attempts = ?, next_attempt_at = ?,
+	last_error = ?, take = ?, take_until = ?, take_settled = ?, quarantined_at = ?, version = version + 1
 WHERE number = ? AND version = ?`
 	updateCorruptWaitSQL = `
 UPDATE waits SET
@@ -242,9 +242,9 @@ WHERE number = ? AND version = ?`
 
 // waitArgs are the columns of waits that can change, in the order of both statements.
 func waitArgs(x *backend.Wait) []any {
-	args := []any{x.Attempt, x.OpenSince, nil, "", "", x.ParkedAt}
+	args := []any{x.Attempt, x.OpenSince, nil, "", "", 0, x.ParkedAt}
 	if x.Held != nil {
-		args[2], args[3], args[4] = x.Held.Number, x.Held.Source, x.Held.ID
+		args[2], args[3], args[4], args[5] = x.Held.Number, x.Held.Source, x.Held.ID, x.Held.Claim
 	}
 	return append(args, tryArgs(x)...)
 }

@@ -10,7 +10,7 @@ import (
 
 const waitColumns = `
 	w.number, w.version, w.tenant, w.run_id, w.effect, w.workflow_id, w.shard, w.attempt, w.type, w.keys, w.from_source, w.trace_parent, w.trace_state,
-	w.registered_at, w.open_since, w.held_number, w.held_source, w.held_id, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
+	w.registered_at, w.open_since, w.held_number, w.held_source, w.held_id, w.claim_number, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
 	w.take_until, w.take_settled, w.quarantined_at`
 
 // decodeWait reads a wait. Of a row that does not decode, what could be read stays: what counts its failures is needed to quarantine it.
@@ -24,7 +24,7 @@ func decodeWait(c *columns) *backend.Wait {
 	if !c.absent() {
 		held.Number = c.count()
 	}
-	held.Source, held.ID = c.text(), c.text()
+	held.Source, held.ID, held.Claim = c.text(), c.text(), c.count()
 	w.ParkedAt, w.Attempts, w.NextAttemptAt, w.LastError = c.instantOrNone(), c.tally(), c.instantOrNone(), c.text()
 	w.Take, w.TakeUntil, w.TakeSettled, w.QuarantinedAt = c.count(), c.instantOrNone(), c.boolean(), c.instantOrNone()
 	if held.Number != 0 {

@@ -14,6 +14,7 @@ import (
 // runsSuspending is runs.md section 8, "Driving": what a suspend, a collect and a release give when there is much, and when they fail.
 var runsSuspending = []Case{
 	{Name: "RN-34 parked answers are recorded oldest claim first", Run: oldestClaimFirst},
+	{Name: "RN-34 the order of claims is a sequence's, not a clock's and not that of the waits", Run: claimsInSequence},
 	{Name: "RN-34 a pair that cannot be recorded fails alone, and a quarantined wait is left out", Run: brokenPairs},
 	{Name: "RN-34 over a hundred parked answers the next call takes the rest", Run: overHundredParked},
 	{Name: "RN-34 over 16 MiB of parked answers the next call takes the rest", Run: overBytesParked},
@@ -326,4 +327,35 @@ func brokenRelease(t *testing.T, h *Harness) {
 			eq(t, "woken runs", h.marks(f), woken+1)
 		}
 	})
+}
+
+// claimsInSequence: claims are made in another order than their waits were, at one instant and with the clock going back between them (I9).
+func claimsInSequence(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	claims := map[string]func(r *Flow, e rendezvous.Event, effect string){
+		"OfferBatch":  func(r *Flow, e rendezvous.Event, _ string) { r.F.Send(e) },
+		"MatchWaiter": func(r *Flow, e rendezvous.Event, effect string) { r.F.Put(e); r.F.Matched(e, r, effect) },
+		"DeliverTo":   func(r *Flow, e rendezvous.Event, effect string) { r.Targeted(effect, e) },
+		"ClaimFor":    func(r *Flow, e rendezvous.Event, effect string) { r.F.Put(e); r.WantClaim(effect, e, false) },
+	}
+	for _, back := range []time.Duration{0, -time.Minute} {
+		for by, claim := range claims {
+			r := f.Start()
+			d := r.DriveFor(time.Hour)
+			for _, effect := range []string{"a", "b", "c", "d"} {
+				d.Waits(effect, "paid", K(r.ID, effect))
+			}
+			order := []string{"c", "b", "d", "a"}
+			for _, effect := range order {
+				claim(r, EventOf("paid", K(r.ID, effect)), effect)
+				h.Advance(back)
+			}
+			var got []string
+			for _, rec := range must(f.Collect(ctx, r.ID, d.Epoch))(t, "collect").Records {
+				got = append(got, rec.Effect)
+			}
+			eq(t, fmt.Sprintf("claims of %s collected, the clock moving by %s", by, back), got, order)
+			h.Advance(-4 * back)
+		}
+	}
 }

@@ -251,7 +251,7 @@ func (x *bench) reread(w *backend.Wait) *backend.Wait {
 // claim ties e to w in both rows; the caller applies them.
 func claim(w *backend.Wait, e *backend.Event, now time.Time) {
 	e.State, e.ClaimRun, e.ClaimEffect, e.ClaimedAt = rendezvous.EventClaimed, w.RunID, w.Effect, now
-	w.Held = &backend.HeldEvent{Number: e.Number, Source: e.Source, ID: e.ID}
+	w.Held = &backend.HeldEvent{Number: e.Number, Source: e.Source, ID: e.ID, Claim: w.Number + 1}
 	w.ParkedAt, w.NextAttemptAt = now, now.Add(2*time.Second)
 }
 

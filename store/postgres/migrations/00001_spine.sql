@@ -239,6 +239,7 @@ CREATE TABLE waits (
     held_number     bigint,
     held_source     text COLLATE "C" NOT NULL,
     held_id         text COLLATE "C" NOT NULL,
+    claim_number    bigint NOT NULL, -- drawn when it claimed that event, 0 while it holds none
     parked_at       timestamptz,
     attempts        integer NOT NULL,
     next_attempt_at timestamptz,
@@ -250,7 +251,7 @@ CREATE TABLE waits (
     PRIMARY KEY (tenant, run_id, effect),
     CONSTRAINT waits_held CHECK (
         (held_number IS NULL) = (held_source = '') AND (held_number IS NULL) = (held_id = '')
-        AND (held_number IS NULL) = (parked_at IS NULL) AND (held_number IS NULL) = (next_attempt_at IS NULL)),
+        AND (held_number IS NULL) = (claim_number = 0) AND (held_number IS NULL) = (parked_at IS NULL) AND (held_number IS NULL) = (next_attempt_at IS NULL)),
     -- A wait that holds nothing is in nobody's hands: a parked wait without an event would never be found by anyone.
     CONSTRAINT waits_open CHECK (held_number IS NOT NULL OR (attempts = 0 AND last_error = '' AND take_until IS NULL AND quarantined_at IS NULL)),
     CONSTRAINT waits_keys CHECK (cardinality(keys) % 2 = 0)

@@ -224,6 +224,7 @@ CREATE TABLE waits (
     held_number     INTEGER,
     held_source     TEXT NOT NULL,
     held_id         TEXT NOT NULL,
+    claim_number    INTEGER NOT NULL, -- drawn when it claimed that event, 0 while it holds none
     parked_at       INTEGER,
     attempts        INTEGER NOT NULL,
     next_attempt_at INTEGER,
@@ -235,7 +236,7 @@ CREATE TABLE waits (
     UNIQUE (tenant, run_id, effect),
     CONSTRAINT waits_held CHECK (
         (held_number IS NULL) = (held_source = '') AND (held_number IS NULL) = (held_id = '')
-        AND (held_number IS NULL) = (parked_at IS NULL) AND (held_number IS NULL) = (next_attempt_at IS NULL)),
+        AND (held_number IS NULL) = (claim_number = 0) AND (held_number IS NULL) = (parked_at IS NULL) AND (held_number IS NULL) = (next_attempt_at IS NULL)),
     -- A wait that holds nothing is in nobody's hands: a parked wait without an event would never be found by anyone.
     CONSTRAINT waits_open CHECK (held_number IS NOT NULL OR (attempts = 0 AND last_error = '' AND take_until IS NULL AND quarantined_at IS NULL))
 ) STRICT;
