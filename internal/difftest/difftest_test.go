@@ -23,5 +23,5 @@ func TestStoresAgree(t *testing.T) {
 
 func open(t *testing.T) []Kind {
 	t.Helper()
-	return []Kind{memoryKind(), sqliteKind(t)}
+	return []Kind{memoryKind(), sqliteKind(t), postgresKind(t)}
 }

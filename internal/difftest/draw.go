@@ -84,7 +84,7 @@ func (d drawer) call() Step {
 		return again[len(again)-1-d.n(0, len(again)-1)]
 	}
 	step := one(d, deck)(d)
-	if d.chance(25) {
+	if _, moves := step.(Advance); !moves && d.chance(25) {
 		step = d.malform(step)
 	}
 	return step

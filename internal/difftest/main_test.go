@@ -2,12 +2,14 @@ package difftest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 	zombie "zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -17,6 +19,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/internal/pgtest"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/memory"
+	"github.com/rendezvous-events/rendezvous/store/postgres"
 	"github.com/rendezvous-events/rendezvous/store/sqlite"
 )
 
@@ -76,5 +79,45 @@ func sqliteKind(t *testing.T) Kind {
 			return b, sqlitex.ExecuteScript(other, tables, nil)
 		},
 		Shift: func(d time.Duration) error { c.Advance(d); return nil },
+	}
+}
+
+// stopped is an empty store whose clock stands.
+var stopped = pgtest.NewTemplate(func(ctx context.Context, url string) error {
+	return errors.Join(postgres.Migrate(ctx, url), postgres.StopClock(ctx, url))
+})
+
+// postgresKind keeps one connection for what [postgres.ShiftClock] would open one for each time. Commits do not wait for the disk: nothing here is about that.
+func postgresKind(t *testing.T) Kind {
+	t.Helper()
+	ctx, url := context.Background(), stopped.Database(t)+"&synchronous_commit=off"
+	other, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := postgres.Open(ctx, postgres.Config{URL: url, TestClock: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(b.Close(), other.Close(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	sequences := 0
+	return Kind{
+		Name: "postgres",
+		Empty: func() (backend.Backend, error) {
+			empty := tables
+			if sequences++; sequences%50 == 0 { // rows that are gone make every page longer
+				empty = "TRUNCATE woken, wait_keys, waits, event_keys, events, batches, history, runs, workflows;"
+			}
+			_, err := other.Exec(ctx, empty+"UPDATE rdv_clock SET shift = '0', stopped_at = '"+Base.Format(time.RFC3339Nano)+"'")
+			return b, err
+		},
+		Shift: func(d time.Duration) error {
+			_, err := other.Exec(ctx, "UPDATE rdv_clock SET shift = shift + $1 * interval '1 microsecond'", d.Microseconds())
+			return err
+		},
 	}
 }
