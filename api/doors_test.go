@@ -75,10 +75,17 @@ func (d httpDoor) call(t *testing.T, tenant, verb, body string) reply {
 
 func (d httpDoor) post(t *testing.T, path string, body []byte, header http.Header) reply {
 	t.Helper()
+	return d.postTo(t, "", path, body, header)
+}
+
+// postTo posts to the server by another name than its address.
+func (d httpDoor) postTo(t *testing.T, host, path string, body []byte, header http.Header) reply {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), nodetest.Patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.base+path, bytes.NewReader(body))
 	must(t, err)
+	req.Host = host // "": its address
 	for k, v := range header {
 		req.Header[k] = v
 	}

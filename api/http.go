@@ -42,10 +42,20 @@ func (s *Service) HTTP(tokens *Tokens) http.Handler {
 
 func (s *Service) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, tokens *Tokens) (any, error) {
 	tenant, name := r.PathValue("tenant"), r.PathValue("verb")
+	if !tokens.Any() {
+		if err := local(r); err != nil {
+			return nil, err
+		}
+	}
 	who, err := tokens.Caller(r.Header.Get("Authorization"))
 	if err != nil {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="rendezvous"`)
 		return nil, err
+	}
+	if name != "events" { // which says by its content type how the events come
+		if err := saysJSON(r.Header); err != nil {
+			return nil, err
+		}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
