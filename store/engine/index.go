@@ -162,6 +162,9 @@ func (x *index) wanting() bool { return len(x.wantEvents)+len(x.wantWaits)+len(x
 // take gives both away in this turn.
 func (x *index) take(e *eventNode, w *waitNode) { e.gone, w.gone = x.turn, x.turn }
 
+// leave makes a wait meet nothing in this turn.
+func (x *index) leave(w *waitNode) { w.gone = x.turn }
+
 // expired reports whether an event meets nobody any more at that instant (M4, EV-40).
 func expired(e *backend.Event, at time.Time) bool {
 	return !e.ExpiresAt.IsZero() && !at.Before(e.ExpiresAt)

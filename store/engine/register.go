@@ -69,7 +69,7 @@ func (e *Engine) registerItems(ctx context.Context, verb string, items []store.R
 	notices.Append(e.secondLook(ctx, at, regs, room))
 	for _, r := range regs {
 		if r.first != nil {
-			r.out, r.closing = r.first.out, r.first.closing
+			r.out, r.closing, r.err = r.first.out, r.first.closing, r.first.err
 			r.out.Also = nil
 		}
 	}

@@ -81,7 +81,6 @@ func (u *unit) judgeRegistrations(ctx context.Context, regs []*registration) err
 		}
 	}
 	seen := make(map[backend.WaitKey]*registration, len(regs))
-	adding := map[*flow]int{}
 	for _, r := range regs {
 		if first := seen[r.key()]; first != nil && first.seq == 0 {
 			if r.err = r.sameAs(first.wait); r.err == nil {
@@ -90,22 +89,17 @@ func (u *unit) judgeRegistrations(ctx context.Context, regs []*registration) err
 			continue
 		}
 		if r.seq == 0 {
-			r.err = r.judge(effects[r.key()], adding[r.f])
-		} else if r.f.OpenWaits > rendezvous.MaxWaitsPerRun {
-			r.err = tooManyWaits(r.f.OpenWaits)
+			r.err = r.judge(effects[r.key()])
 		}
 		if r.err == nil {
 			seen[r.key()] = r
-			if r.fresh() {
-				adding[r.f]++
-			}
 		}
 	}
 	return nil
 }
 
-// judge reads how the wait stands in the history. adding is how many other waits this unit is about to add to the run.
-func (r *registration) judge(records []rendezvous.Record, adding int) error {
+// judge reads how the wait stands in the history.
+func (r *registration) judge(records []rendezvous.Record) error {
 	opening := rendezvous.Record{RunID: r.wait.RunID, Kind: rendezvous.WaitRegistered, Effect: r.wait.Effect, Attempt: r.wait.Attempt}
 	if s := standingOf(records); s.opened != nil && max(s.opened.Attempt, 1) == r.wait.Attempt { // again
 		var d rendezvous.WaitRegisteredData
@@ -116,13 +110,7 @@ func (r *registration) judge(records []rendezvous.Record, adding int) error {
 		return r.sameAs(rendezvous.Wait{Attempt: r.wait.Attempt, Type: d.Type, Keys: d.Keys, From: d.From})
 	}
 	facts := orderFacts{run: r.f.RunID, status: r.f.Status, pausing: r.f.Pause != nil, head: r.f.Head, effects: map[string][]rendezvous.Record{r.wait.Effect: records}}
-	if err := checkOrder(facts, []rendezvous.Record{opening}); err != nil {
-		return err
-	}
-	if n := r.f.OpenWaits + adding; n >= rendezvous.MaxWaitsPerRun {
-		return tooManyWaits(n + 1)
-	}
-	return nil
+	return checkOrder(facts, []rendezvous.Record{opening})
 }
 
 // sameAs is conflict if the wait was registered with other values (EV-19).
@@ -193,40 +181,74 @@ func (u *unit) newWait(r *registration, number int64) *backend.Wait {
 	return w
 }
 
-// takeEvents gives each open wait its oldest event, one by one, if no older open wait meets that event too; those of this unit count. A wait that is
-// parked is answered with what it holds.
+// takeEvents lets the registrations in, one by one. Each new wait needs room among those of its run, and leaves it to the next when it is answered at
+// once (EV-87). Each open one is given its oldest event, if no older open wait meets that event too; those of this unit count. A wait that is parked is
+// answered with what it holds.
 func (u *unit) takeEvents(ctx context.Context, regs []*registration) error {
 	p := &plan{x: newIndex(u.tx, u.at)}
-	var open []*registration
+	var in []*registration
 	for _, r := range regs {
-		if !r.claim || r.err != nil || r.row == nil || !r.row.Open() {
+		if r.err != nil || r.row == nil {
 			continue
 		}
-		if r.row.Version == 0 {
+		in = append(in, r)
+		switch {
+		case !r.claim || !r.row.Open():
+		case r.row.Version == 0:
 			r.node = p.x.add(r.row)
-		} else {
+		default:
 			r.node = p.x.wait(r.row)
 		}
-		open = append(open, r)
 	}
-	if len(open) == 0 {
-		return nil
-	}
-	taken := make([]*eventNode, len(open))
-	err := p.complete(ctx, func(p *plan) {
-		for i, r := range open {
-			taken[i] = p.claim(r.node)
-		}
-	})
+	var taken []*eventNode
+	var over []int
+	err := p.complete(ctx, func(p *plan) { taken, over = p.admit(in) })
 	if err != nil {
 		return err
 	}
-	for i, r := range open {
-		if r.look = taken[i] == nil; !r.look {
+	for i, r := range in {
+		switch {
+		case over[i] > 0:
+			r.err = tooManyWaits(over[i])
+		case taken[i] != nil:
 			r.event = taken[i].Event
+		default:
+			r.look = r.node != nil
 		}
 	}
 	return nil
+}
+
+// admit answers which event each registration takes, and how many waits its run would have where that is over the limit: such a one stands in nobody's way.
+// One that is claimed for and answered late leaves its room as well: the run's next collect closes it.
+func (p *plan) admit(regs []*registration) (taken []*eventNode, over []int) {
+	taken, over = make([]*eventNode, len(regs)), make([]int, len(regs))
+	open := map[*flow]int{}
+	for _, r := range regs {
+		if _, known := open[r.f]; !known {
+			open[r.f] = r.f.OpenWaits
+		}
+		if r.seq != 0 {
+			open[r.f]-- // its record is written, and counted
+		}
+	}
+	for i, r := range regs {
+		added := r.seq != 0 || r.fresh()
+		if added && open[r.f] >= rendezvous.MaxWaitsPerRun {
+			over[i] = open[r.f] + 1
+			if r.node != nil {
+				p.x.leave(r.node)
+			}
+			continue
+		}
+		if r.node != nil {
+			taken[i] = p.claim(r.node)
+		}
+		if added && taken[i] == nil {
+			open[r.f]++
+		}
+	}
+	return taken, over
 }
 
 // settleRegistration records what is new of one registration and completes its answer.

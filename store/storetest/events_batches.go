@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -395,4 +396,61 @@ func pulledInLater(t *testing.T, h *Harness) {
 		eq(t, fmt.Sprint("wait that event ", i, " answered"), stored.Effect, fmt.Sprint("w", i))
 	}
 	eq(t, "waits left", r.Rows(), nil)
+}
+
+// roomAtTheLimit: a run has room for one more wait.
+func roomAtTheLimit(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	full := func() *Flow {
+		r := f.Start()
+		var waits []rendezvous.Wait
+		for i := range rendezvous.MaxWaitsPerRun - 1 {
+			waits = append(waits, r.Wait(fmt.Sprint("w", i), "other"))
+		}
+		for part := range slices.Chunk(waits, rendezvous.MaxBatchItems) {
+			r.registerAll(part, 0)
+		}
+		return r
+	}
+	outcome := func(got store.Registered) string {
+		if got.Err != nil {
+			return string(rendezvous.CodeOf(got.Err))
+		}
+		return string(got.Outcome)
+	}
+
+	r, other := full(), f.Start()
+	key := func(v string) rendezvous.Key { return K(r.ID, v) }
+	events := map[string]rendezvous.Event{}
+	for _, v := range []string{"1", "2", "4"} {
+		events[v] = f.PutNew("paid", key(v))
+	}
+	var items []store.RegisterItem
+	for _, w := range []rendezvous.Wait{
+		r.Wait("a", "paid", key("1")), r.Wait("b", "paid", key("2")), r.Wait("c", "paid", key("3")), r.Wait("d", "paid", key("4")), r.Wait("d", "paid", key("4")),
+		other.Wait("d", "paid", key("4")), r.Wait("a", "paid", key("1")), r.Wait("e", "paid"),
+	} {
+		items = append(items, store.RegisterItem{Tenant: f.Name(), Registration: store.Registration{Wait: w}})
+	}
+	var got []string
+	for _, o := range must(h.Store.RegisterBatch(ctx, items, now))(t, "register a batch") {
+		got = append(got, outcome(o))
+	}
+	eq(t, "outcomes", got, []string{"answered", "answered", "waiting", "too_large", "too_large", "answered", "answered", "too_large"})
+	eq(t, "open waits", r.Describe().OpenWaits, rendezvous.MaxWaitsPerRun)
+	r.WantAnswered("b", events["2"])
+	other.WantAnswered("d", events["4"])
+	eq(t, "row of the one refused", r.Row("d"), nil)
+	_, err := f.Subscribe(ctx, store.Registration{Wait: r.Wait("s", "paid")}, now)
+	code(t, "a subscription over the limit", err, rendezvous.CodeTooLarge, "limit", rendezvous.MaxWaitsPerRun, "value", rendezvous.MaxWaitsPerRun+1)
+
+	r = full()
+	first, second := f.PutNew("paid", key("1")), f.PutNew("paid", key("2"))
+	two := recs(r.Waited(r.Wait("a", "paid", key("1"))), r.Waited(r.Wait("b", "paid", key("2"))))
+	r.unwritten("one wait too many", rendezvous.CodeTooLarge, append(two, r.Waited(r.Wait("c", "paid")), r.Waited(r.Wait("d", "paid"))),
+		"limit", rendezvous.MaxWaitsPerRun, "value", rendezvous.MaxWaitsPerRun+1)
+	r.AppendFree(append(two, r.Waited(r.Wait("c", "paid")))...)
+	r.WantAnswered("a", first)
+	r.WantAnswered("b", second)
+	eq(t, "open waits", r.Describe().OpenWaits, rendezvous.MaxWaitsPerRun)
 }

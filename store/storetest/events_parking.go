@@ -24,6 +24,7 @@ var eventsParking = []Case{
 	{Name: "EV-87 a batch of registrations gives what one by one gives", Run: registeredInBatch},
 	{Name: "EV-87 a batch of targeted events gives what one by one gives", Run: deliveredInBatch},
 	{Name: "EV-87 500 items cost no more statements than 50", Run: batchesCostTheSame},
+	{Name: "EV-87 at the limit of a run's waits, one that is answered at once leaves its room to the next", Run: roomAtTheLimit},
 	{Name: "EV-87 a batch hands out 16 MiB of answers and parks the rest", Run: largeAnswersInBatch},
 	{Name: "EV-87 a second look hands out 16 MiB of answers, the rest when asked again", Run: largeAnswersInLook},
 	{Name: "EV-87 a batch has 500 items at most", Run: batchesAreBounded},
