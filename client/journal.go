@@ -1,7 +1,6 @@
 package client
 
 import (
-
 	"github.com/rendezvous-events/rendezvous"
 )
 

@@ -323,4 +323,3 @@ func (w *writer) marks(c *backend.Changes) {
 		w.any(moveMarkSQL, m.Notices, m.NextNoticeAt, m.Tenant, m.WorkflowID)
 	}
 }
-
