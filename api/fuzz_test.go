@@ -37,7 +37,7 @@ func newService(t testing.TB, s store.Store) *api.Service {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	door := ingest.NewDoor(s, silent{}, group.Config{}, m)
+	door := ingest.NewDoor(s, silent{}, group.Config{}, tracenoop.Tracer{}, m)
 	service, err := api.New(api.Config{
 		Store: s, Door: door, Sender: silent{}, Clock: clock.System, Log: log, Tracer: tracenoop.Tracer{}, Meter: metricnoop.Meter{}, Version: "0.0.1", Kind: "memory",
 	})

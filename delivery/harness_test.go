@@ -84,7 +84,7 @@ func (p *plane) passes(s delivery.PassStore, cfg delivery.PassConfig) *delivery.
 	passes, err := delivery.NewPasses(ticking{s, &p.ticks}, p.deps(), cfg)
 	must(p.t, err)
 	passes.Start()
-	p.t.Cleanup(passes.Stop)
+	p.t.Cleanup(func() { must(p.t, passes.Stop(context.Background())) })
 	return passes
 }
 

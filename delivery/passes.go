@@ -124,11 +124,8 @@ func (p *Passes) Start() {
 	p.done.Go(func() { p.loop(ctx) })
 }
 
-// Stop is Shutdown without a limit.
-func (p *Passes) Stop() { _ = p.Shutdown(context.Background()) }
-
-// Shutdown ends the passes: a page under way is cancelled, and waited for until ctx ends; then the error names the passes that are left. Idempotent.
-func (p *Passes) Shutdown(ctx context.Context) error {
+// Stop ends the passes: a page under way is cancelled, and waited for until ctx ends; then the error names the passes that are left. Idempotent.
+func (p *Passes) Stop(ctx context.Context) error {
 	if p.cancel != nil {
 		p.cancel()
 	}

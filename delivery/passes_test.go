@@ -279,11 +279,11 @@ func TestShutdownDoesNotWaitForAPassThatHangs(t *testing.T) {
 	late := errors.New("out of patience")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(late)
-	if err := passes.Shutdown(ctx); !errors.Is(err, late) || !strings.Contains(err.Error(), "[leases]") {
+	if err := passes.Stop(ctx); !errors.Is(err, late) || !strings.Contains(err.Error(), "[leases]") {
 		t.Errorf("shut down with %v", err)
 	}
 	close(end)
-	must(t, passes.Shutdown(t.Context()))
+	must(t, passes.Stop(t.Context()))
 }
 
 func TestPassesThatRunAreReady(t *testing.T) {

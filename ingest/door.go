@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/group"
@@ -67,9 +66,9 @@ func (n *notices) Wait(ctx context.Context) error {
 	}
 }
 
-// NewDoor opens the door. Stop it before the store and the messaging go.
-func NewDoor(s Store, sender Sender, cfg group.Config, m *Metrics) *Door {
-	d := &Door{store: s, sender: sender, metrics: m, tracer: tracenoop.Tracer{}}
+// NewDoor opens the door, which traces the events it takes in. Stop it before the store and the messaging go.
+func NewDoor(s Store, sender Sender, cfg group.Config, tracer trace.Tracer, m *Metrics) *Door {
+	d := &Door{store: s, sender: sender, metrics: m, tracer: tracer}
 	d.events = group.New(cfg, func(i store.BufferItem) int { return eventBytes(i.Event) }, d.commitEvents)
 	d.targeted = group.New(cfg, func(i store.DeliverItem) int { return eventBytes(i.Event) }, d.commitTargeted)
 	return d
@@ -77,12 +76,6 @@ func NewDoor(s Store, sender Sender, cfg group.Config, m *Metrics) *Door {
 
 func eventBytes(e rendezvous.Event) int {
 	return len(e.Payload) + len(e.Source) + len(e.ID) + len(e.Type) + 64*len(e.Keys)
-}
-
-// WithTracer makes the door trace the events it takes in, and answers it. Call it before the first event.
-func (d *Door) WithTracer(t trace.Tracer) *Door {
-	d.tracer = t
-	return d
 }
 
 // HandAll hands in events of one tenant and answers a function that waits for their commit; see [store.Intake]. They are numbered in their order. One fate

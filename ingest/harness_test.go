@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/goleak"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -53,7 +54,7 @@ func newInbox(t *testing.T) *inbox {
 	must(t, err)
 	m, err := ingest.NewMetrics(metricnoop.Meter{})
 	must(t, err)
-	in.door = ingest.NewDoor(in.store, in.sender, group.Config{}, m)
+	in.door = ingest.NewDoor(in.store, in.sender, group.Config{}, tracenoop.Tracer{}, m)
 	worker := ingest.NewInbox(in.door, in.stream, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	must(t, worker.Start())
 	t.Cleanup(func() {

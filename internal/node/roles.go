@@ -27,7 +27,7 @@ func (n *Node) startIngest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	door := ingest.NewDoor(n.store, n.sender, group.Config{Commits: 2, Log: n.log}, m).WithTracer(n.telemetry.Tracer)
+	door := ingest.NewDoor(n.store, n.sender, group.Config{Commits: 2, Log: n.log}, n.telemetry.Tracer, m)
 	n.began("door", door.Stop)
 	service, err := api.New(api.Config{
 		Store: n.store, Door: door, Sender: n.sender, Clock: clock.System, Log: n.log, Tracer: n.telemetry.Tracer, Meter: n.telemetry.Meter,
@@ -75,7 +75,7 @@ func (n *Node) startDelivery(context.Context) error {
 	}
 	n.began("delivery-worker", worker.Stop)
 	passes.Start()
-	n.began("passes", passes.Shutdown)
+	n.began("passes", passes.Stop)
 	n.ready = append(n.ready, func(context.Context) error { return passes.Ready() })
 	return nil
 }
