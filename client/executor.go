@@ -49,7 +49,7 @@ type ExecutorOptions struct {
 type Driven struct {
 	WorkflowID string
 	RunID      string
-	Cause      string // of the notice
+	Cause      rendezvous.Cause // of the notice
 	// Outcome: suspended, paused, concluded, released (given to another driver), lost (the lease), unreachable (the plane).
 	Outcome string
 	Calls   int // of the handler

@@ -73,7 +73,7 @@ func (e *Executor) resume(n messaging.ResumeNotice) (context.Context, trace.Span
 		attribute.String("messaging.system", "nats"), attribute.String("messaging.operation.type", "process"),
 		attribute.String("messaging.destination.name", "resume"), attribute.String("rendezvous.tenant", n.Tenant),
 		attribute.String("rendezvous.queue", n.Queue), attribute.String("rendezvous.workflow_id", n.WorkflowID),
-		attribute.String("rendezvous.run_id", n.RunID), attribute.String("rendezvous.cause", n.Cause),
+		attribute.String("rendezvous.run_id", n.RunID), attribute.String("rendezvous.cause", string(n.Cause)),
 	)}
 	if from := trace.SpanContextFromContext(ctx); from.IsValid() {
 		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: from}))

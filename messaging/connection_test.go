@@ -210,7 +210,7 @@ func TestExecutorsShareAQueueWithNothingButAConnection(t *testing.T) {
 		c, err := messaging.ConsumeResume(nc, queue, messaging.Deps{Log: testLog(t)}, messaging.ConsumeOptions{},
 			func(_ context.Context, b []messaging.ResumeNotice) []messaging.Outcome {
 				return all(b, func(n messaging.ResumeNotice) messaging.Outcome {
-					if n.Tenant != "acme" || n.Queue != "orders" || n.Cause != string(rendezvous.CauseStarted) {
+					if n.Tenant != "acme" || n.Queue != "orders" || n.Cause != rendezvous.CauseStarted {
 						t.Errorf("got %+v", n)
 					}
 					s.add(n.RunID)
@@ -225,8 +225,8 @@ func TestExecutorsShareAQueueWithNothingButAConnection(t *testing.T) {
 	for i := range 300 {
 		id := event(i).ID
 		notices = append(notices,
-			messaging.ResumeNotice{Tenant: "acme", Queue: "orders", WorkflowID: "w" + id, RunID: id, Seq: 1, Cause: string(rendezvous.CauseStarted)},
-			messaging.ResumeNotice{Tenant: "acme", Queue: "others", WorkflowID: "w" + id, RunID: "other" + id, Seq: 1, Cause: string(rendezvous.CauseStarted)})
+			messaging.ResumeNotice{Tenant: "acme", Queue: "orders", WorkflowID: "w" + id, RunID: id, Seq: 1, Cause: rendezvous.CauseStarted},
+			messaging.ResumeNotice{Tenant: "acme", Queue: "others", WorkflowID: "w" + id, RunID: "other" + id, Seq: 1, Cause: rendezvous.CauseStarted})
 	}
 	p.publish(notices...)
 	s.wait(t, "every notice of the queue", func() bool { return s.names() == 300 })

@@ -73,12 +73,12 @@ func (m MatchNotice) message(ctx context.Context, n Names) (string, *nats.Msg, e
 
 // ResumeNotice tells the executors of a queue that a run nobody drives has news.
 type ResumeNotice struct {
-	Tenant     string `json:"-"`
-	Queue      string `json:"-"`
-	WorkflowID string `json:"workflow_id"`
-	RunID      string `json:"run_id"`
-	Seq        uint64 `json:"seq"`
-	Cause      string `json:"cause"` // a rendezvous.Cause
+	Tenant     string           `json:"-"`
+	Queue      string           `json:"-"`
+	WorkflowID string           `json:"workflow_id"`
+	RunID      string           `json:"run_id"`
+	Seq        uint64           `json:"seq"`
+	Cause      rendezvous.Cause `json:"cause"`
 	// Attempt tells a repeat that is meant (a lost notice sent again) from the first sending; see [MatchNotice].
 	Attempt uint64 `json:"-"`
 
@@ -93,7 +93,7 @@ func (r ResumeNotice) message(ctx context.Context, n Names) (string, *nats.Msg, 
 	if r.WorkflowID == "" || r.RunID == "" {
 		return "", nil, rendezvous.InvalidField("notice", "names no run; give workflow_id and run_id")
 	}
-	id := intent("resume", r.Tenant, r.RunID, strconv.FormatUint(r.Seq, 10), r.Cause, strconv.FormatUint(r.Attempt, 10))
+	id := intent("resume", r.Tenant, r.RunID, strconv.FormatUint(r.Seq, 10), string(r.Cause), strconv.FormatUint(r.Attempt, 10))
 	msg, err := noticeMessage(ctx, n.ResumeSubject(r.Tenant, r.Queue), n.Resume(), id, r.Trace, r)
 	return n.Resume(), msg, err
 }

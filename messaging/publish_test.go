@@ -30,7 +30,7 @@ func TestANoticeOnTheWire(t *testing.T) {
 	p.provision()
 	e := event(1)
 	e.Trace = rendezvous.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=b"}
-	p.publish(e, messaging.ResumeNotice{Tenant: "acme", Queue: "orders", WorkflowID: "w", RunID: "r", Seq: 3, Cause: string(rendezvous.CauseAnswered)})
+	p.publish(e, messaging.ResumeNotice{Tenant: "acme", Queue: "orders", WorkflowID: "w", RunID: "r", Seq: 3, Cause: rendezvous.CauseAnswered})
 
 	m := p.message("rdv_MATCH", 1)
 	if want := p.conn.Names().MatchSubject(e.Partition()); m.Subject != want {

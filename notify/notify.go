@@ -139,7 +139,7 @@ func (s *Sender) messages(ctx context.Context, n store.Notices) ([]messaging.Not
 	var spans []trace.Span
 	for _, r := range n.Resume {
 		m := messaging.ResumeNotice{
-			Tenant: r.Tenant, Queue: r.Queue, WorkflowID: r.WorkflowID, RunID: r.RunID, Seq: uint64(r.Seq), Cause: string(r.Cause), Attempt: rand.Uint64(),
+			Tenant: r.Tenant, Queue: r.Queue, WorkflowID: r.WorkflowID, RunID: r.RunID, Seq: uint64(r.Seq), Cause: r.Cause, Attempt: rand.Uint64(),
 		}
 		if span := s.resume(ctx, r); span != nil {
 			m.Trace = messaging.ContextTrace(trace.ContextWithSpan(ctx, span))
