@@ -21,7 +21,7 @@ func start(t *testing.T, c *client.Client, input any) wire.Started {
 // put puts an event that is to be accepted.
 func put(t *testing.T, c *client.Client, eventType, value string, data any) rendezvous.Event {
 	t.Helper()
-	e := client.NewEvent("urn:test", eventType, client.JSON(data), key(value))
+	e := ok(client.NewEvent("urn:test", eventType, client.JSON(data), key(value)))(t)
 	if r := ok(c.PutEvents(t.Context(), e))(t)[0]; r.Outcome != wire.Accepted {
 		t.Fatalf("event of type %s: %+v", eventType, r)
 	}

@@ -260,9 +260,9 @@ func TestNoticesThatSayNothingAreDropped(t *testing.T) {
 	ok(c.AcquireLease(t.Context(), wire.AcquireLease{RunID: held.RunID, Owner: "other/1"}))(t)
 	for i := range 5 {
 		must(t, p.conn.Publish(t.Context(), []messaging.Notice{
-			messaging.ResumeNotice{Tenant: "default", Queue: "default", WorkflowID: run.WorkflowID, RunID: run.RunID, Seq: 1, Cause: "answered", Attempt: uint64(100 + i)},
-			messaging.ResumeNotice{Tenant: "default", Queue: "default", WorkflowID: held.WorkflowID, RunID: held.RunID, Seq: 1, Cause: "answered", Attempt: uint64(100 + i)},
-			messaging.ResumeNotice{Tenant: "default", Queue: "default", WorkflowID: "no", RunID: "no", Seq: 1, Cause: "answered", Attempt: uint64(100 + i)},
+			messaging.ResumeNotice{Tenant: "default", Queue: "default", WorkflowID: run.WorkflowID, RunID: run.RunID, Seq: 1, Cause: rendezvous.CauseAnswered, Attempt: uint64(100 + i)},
+			messaging.ResumeNotice{Tenant: "default", Queue: "default", WorkflowID: held.WorkflowID, RunID: held.RunID, Seq: 1, Cause: rendezvous.CauseAnswered, Attempt: uint64(100 + i)},
+			messaging.ResumeNotice{Tenant: "default", Queue: "default", WorkflowID: "no", RunID: "no", Seq: 1, Cause: rendezvous.CauseAnswered, Attempt: uint64(100 + i)},
 		}))
 	}
 	put(t, c, "payment.received", "1", 1)
@@ -287,7 +287,7 @@ func TestExecutorSurvivesLostReplies(t *testing.T) {
 	})
 	run := start(t, c, "1")
 	until(t, driven, run.RunID, "suspended")
-	put2 := client.NewEvent("urn:test", "payment.received", client.JSON(1), key("1"))
+	put2 := ok(client.NewEvent("urn:test", "payment.received", client.JSON(1), key("1")))(t)
 	ok(c.PutEvents(t.Context(), put2))(t)
 	until(t, driven, run.RunID, "concluded")
 	p.faults.set(nil)

@@ -27,7 +27,7 @@ func TestAnAnswerWithoutItsPayloadIsReadFromTheHistory(t *testing.T) {
 	narrow := httptest.NewServer(leavesOut(t, p.door.URL, &left))
 	t.Cleanup(narrow.Close)
 	c := p.dial(false, func(o *client.Options) { o.URL = narrow.URL })
-	ok(c.PutEvents(t.Context(), client.NewEvent("urn:test", "paid", client.Text("the whole"), key("1"))))(t)
+	ok(c.PutEvents(t.Context(), ok(client.NewEvent("urn:test", "paid", client.Text("the whole"), key("1")))(t)))(t)
 	_, driven := p.execute(c, func(ctx context.Context, run *client.Run) error {
 		a, err := run.Await(ctx, "pay", "paid", client.OnKey("order", "1"))
 		if err != nil {

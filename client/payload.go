@@ -48,19 +48,25 @@ func (p Payload) check() error {
 	return nil
 }
 
-// Wire is the payload as requests carry it; nil for none.
-func (p Payload) Wire() *wire.Payload { return wire.PayloadOf(p.Data, p.ContentType) }
+// Wire is the payload as requests carry it; nil for none. A request with one that did not encode is refused by the client (invalid).
+func (p Payload) Wire() *wire.Payload {
+	if p.err != nil {
+		return &wire.Payload{Data: json.RawMessage(p.err.Error())} // no JSON, so the request does not encode either
+	}
+	return wire.PayloadOf(p.Data, p.ContentType)
+}
 
 // payloadOf is the payload of a record.
 func payloadOf(r rendezvous.Record) Payload {
 	return Payload{Data: r.Payload, ContentType: r.ContentType}
 }
 
-// NewEvent makes an event with an id of its own (UUIDv7). An event that may be sent again needs an id the producer can name again: set it.
-func NewEvent(source, eventType string, p Payload, keys ...rendezvous.Key) rendezvous.Event {
+// NewEvent makes an event with an id of its own (UUIDv7). An event that may be sent again needs an id the producer can name again: set it. A payload that did
+// not encode is invalid.
+func NewEvent(source, eventType string, p Payload, keys ...rendezvous.Key) (rendezvous.Event, error) {
 	return rendezvous.Event{
 		EventID: rendezvous.EventID{Source: source, ID: NewID()}, Type: eventType, Keys: keys, Payload: p.Data, ContentType: p.ContentType,
-	}
+	}, p.check()
 }
 
 // NewID mints an id: a UUIDv7. Ids are minted before a request is sent, so that its repetition says the same (I17).

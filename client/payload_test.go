@@ -1,9 +1,12 @@
 package client_test
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/client"
+	"github.com/rendezvous-events/rendezvous/wire"
 )
 
 func TestNoPayloadAndAnEmptyOneAreTwoThings(t *testing.T) {
@@ -21,5 +24,18 @@ func TestNoPayloadAndAnEmptyOneAreTwoThings(t *testing.T) {
 		if got := row.p.IsNone(); got != row.none {
 			t.Errorf("%s: none is %v, want %v", name, got, row.none)
 		}
+	}
+}
+
+// What does not encode is never sent as something else.
+func TestAPayloadThatDoesNotEncodeIsInvalid(t *testing.T) {
+	bad := client.JSON(map[string]any{"f": func() {}})
+	if _, err := client.NewEvent("urn:test", "paid", bad); !errors.Is(err, rendezvous.ErrInvalid) {
+		t.Errorf("an event of it: %v", err)
+	}
+	c := ok(client.New(client.Options{URL: "http://127.0.0.1:1"}))(t)
+	defer c.Close()
+	if _, err := c.StartRun(t.Context(), wire.StartRun{Type: "order", Input: bad.Wire()}); !errors.Is(err, rendezvous.ErrInvalid) {
+		t.Errorf("a run of it: %v", err)
 	}
 }

@@ -80,7 +80,10 @@ func TestPublishRefusesWhatThePlaneWould(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	good := NewEvent("urn:test", "paid", Payload{})
+	good, err := NewEvent("urn:test", "paid", Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, change := range map[string]func(*rendezvous.Event){
 		"no id":            func(e *rendezvous.Event) { e.ID = "" },
 		"our own type":     func(e *rendezvous.Event) { e.Type = "rendezvous.timer" },

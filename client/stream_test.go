@@ -24,7 +24,7 @@ func TestPublishedEventAnswersAWait(t *testing.T) {
 	for name, opts := range map[string][]client.PublishOption{"binary": nil, "structured": {client.Structured()}} {
 		run := start(t, c, name)
 		until(t, driven, run.RunID, "suspended")
-		must(t, c.Publish(t.Context(), client.NewEvent("urn:psp", "payment.received", client.JSON(name), key(name)), opts...))
+		must(t, c.Publish(t.Context(), ok(client.NewEvent("urn:psp", "payment.received", client.JSON(name), key(name)))(t), opts...))
 		until(t, driven, run.RunID, "concluded")
 		eq(t, "result", string(last(t, c, run).Payload), `"`+name+`"`)
 	}
@@ -37,7 +37,7 @@ func TestEventPublishedForARunReachesItAlone(t *testing.T) {
 	older, meant := start(t, c, "1"), start(t, c, "1")
 	until(t, driven, older.RunID, "suspended")
 	until(t, driven, meant.RunID, "suspended")
-	must(t, c.Publish(t.Context(), client.NewEvent("urn:psp", "payment.received", client.JSON(1), key("1")), client.ForRun(meant.RunID)))
+	must(t, c.Publish(t.Context(), ok(client.NewEvent("urn:psp", "payment.received", client.JSON(1), key("1")))(t), client.ForRun(meant.RunID)))
 	until(t, driven, meant.RunID, "concluded")
 	eq(t, "status of the other", status(t, c, older), rendezvous.StatusRunning)
 }
@@ -50,7 +50,7 @@ func TestConfirmedPublishSurvivesTheLossOfTheStream(t *testing.T) {
 	inbox := p.conn.Names().Inbox()
 	var events []rendezvous.Event
 	for i := range 20 {
-		events = append(events, client.NewEvent("urn:psp", "payment.received", client.JSON(i), key(fmt.Sprint(i))))
+		events = append(events, ok(client.NewEvent("urn:psp", "payment.received", client.JSON(i), key(fmt.Sprint(i))))(t))
 	}
 	done := make(chan error, 1)
 	looked := make(chan struct{}, 10_000)
@@ -76,7 +76,7 @@ func TestConfirmedPublishSurvivesTheLossOfTheStream(t *testing.T) {
 func TestConfirmedPublishAnswersTheRefusal(t *testing.T) {
 	p := newPlane(t, settings{})
 	c := p.dial(false, func(o *client.Options) { o.Clock = &sleeper{Clock: hurried{clock.System}, timeout: 10 * time.Second} })
-	e := client.NewEvent("urn:psp", "payment.received", client.JSON(1), key("1"))
+	e := ok(client.NewEvent("urn:psp", "payment.received", client.JSON(1), key("1")))(t)
 	e.ExpiresAt = time.Now().Add(31 * 24 * time.Hour)
 	if err := c.PublishConfirmed(t.Context(), e); !errors.Is(err, rendezvous.ErrInvalid) {
 		t.Fatalf("an expiry too far ahead: %v", err)
@@ -103,7 +103,7 @@ func TestOneTraceFromPublishToResume(t *testing.T) {
 	_, driven := p.execute(c, pay)
 	run := start(t, c, "1")
 	until(t, driven, run.RunID, "suspended")
-	must(t, c.Publish(t.Context(), client.NewEvent("urn:psp", "payment.received", client.JSON(1), key("1"))))
+	must(t, c.Publish(t.Context(), ok(client.NewEvent("urn:psp", "payment.received", client.JSON(1), key("1")))(t)))
 	until(t, driven, run.RunID, "concluded")
 
 	sent := spanNamed(t, spans, "send inbox", func(sdktrace.ReadOnlySpan) bool { return true })
@@ -145,7 +145,7 @@ func TestExecutorWaitsForThePlane(t *testing.T) {
 func TestPublishWithoutTheStreamSaysSo(t *testing.T) {
 	p := newPlane(t, settings{})
 	c := p.dial(false, func(o *client.Options) { o.Prefix = "nowhere"; o.Retry.Tries = 2 })
-	if err := c.Publish(t.Context(), client.NewEvent("urn:psp", "paid", client.Payload{})); !errors.Is(err, rendezvous.ErrUnavailable) {
+	if err := c.Publish(t.Context(), ok(client.NewEvent("urn:psp", "paid", client.Payload{}))(t)); !errors.Is(err, rendezvous.ErrUnavailable) {
 		t.Fatalf("publishing where no stream is: %v", err)
 	}
 }

@@ -44,7 +44,7 @@ func TestEveryVerbAnswersOverBothTransports(t *testing.T) {
 		}}))(t)
 		eq(t, "head after the note", a.HeadSeq, 2)
 
-		e := client.NewEvent("urn:psp", "paid", client.Text("12 €"), key("1"))
+		e := ok(client.NewEvent("urn:psp", "paid", client.Text("12 €"), key("1")))(t)
 		eq(t, "outcome of a put", ok(c.PutEvents(ctx, e))(t)[0].Outcome, wire.Accepted)
 		eq(t, "outcome of the same again", ok(c.PutEvents(ctx, e))(t)[0].Outcome, wire.Duplicate)
 		eq(t, "type of the event", ok(c.GetEvent(ctx, e.EventID, true))(t).Type, "paid")
@@ -68,7 +68,7 @@ func TestEveryVerbAnswersOverBothTransports(t *testing.T) {
 		eq(t, "resume", ok(c.ResumeRun(ctx, wire.ActOnRun{RunID: s.RunID}))(t).Outcome, "resumed")
 		eq(t, "cancel", ok(c.CancelRun(ctx, wire.ActOnRun{RunID: s.RunID}))(t).Outcome, "requested")
 
-		target := client.NewEvent("urn:psp", "paid", client.Payload{})
+		target := ok(client.NewEvent("urn:psp", "paid", client.Payload{}))(t)
 		eq(t, "an event nobody waits for", ok(c.DeliverEvent(ctx, s.RunID, target))(t).Outcome, "not_waiting")
 
 		head := ok(c.GetRun(ctx, wire.WorkflowRef{RunID: s.RunID}))(t).HeadSeq
@@ -100,7 +100,7 @@ func TestLostRepliesAreCalledAgainAndNothingHappensTwice(t *testing.T) {
 	}}))(t)
 	eq(t, "head", a.HeadSeq, 2)
 	eq(t, "the append was there already", a.Again, true)
-	e := client.NewEvent("urn:psp", "paid", client.Payload{}, key("1"))
+	e := ok(client.NewEvent("urn:psp", "paid", client.Payload{}, key("1")))(t)
 	eq(t, "an event of a lost reply", ok(c.PutEvents(ctx, e))(t)[0].Outcome, wire.Duplicate)
 	r := ok(c.RegisterWait(ctx, wire.RegisterWait{RunID: s.RunID, Epoch: l.Epoch, Effect: "pay", Type: "paid", Keys: e.Keys}))(t)
 	if r.Answered == nil {
@@ -285,7 +285,7 @@ func TestManyEventsGoInSeveralRequests(t *testing.T) {
 		big := make([]byte, 900<<10)
 		var events []rendezvous.Event
 		for i := range 1203 {
-			e := client.NewEvent("urn:psp", "paid", client.Text("x"))
+			e := ok(client.NewEvent("urn:psp", "paid", client.Text("x")))(t)
 			if i%300 == 0 {
 				e.Payload = big
 			}
@@ -321,7 +321,7 @@ func TestOptionsAreJudged(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := c.Publish(t.Context(), client.NewEvent("s", "t", client.Payload{})); !errors.Is(err, rendezvous.ErrInvalid) {
+	if err := c.Publish(t.Context(), ok(client.NewEvent("s", "t", client.Payload{}))(t)); !errors.Is(err, rendezvous.ErrInvalid) {
 		t.Errorf("publishing without NATS: %v", err)
 	}
 }

@@ -82,7 +82,11 @@ func order(ctx context.Context, c *client.Client, id, goods string) error {
 
 func pay(ctx context.Context, c *client.Client, id string, amount int) error {
 	key := rendezvous.Key{Namespace: "order", Value: id}
-	_, err := c.PutEvents(ctx, client.NewEvent("urn:example:bank", "payment.received", client.JSON(amount), key))
+	paid, err := client.NewEvent("urn:example:bank", "payment.received", client.JSON(amount), key)
+	if err != nil {
+		return err
+	}
+	_, err = c.PutEvents(ctx, paid)
 	return err
 }
 
