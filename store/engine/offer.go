@@ -86,7 +86,7 @@ type offering struct {
 	marks     map[backend.WorkflowKey]*backend.Woken  // of workflows that consumed an event earlier
 	workflows map[backend.WorkflowKey]*backend.Workflow
 	given     map[backend.WaitKey][]rendezvous.Record // the answers of marked ones
-	owed      map[backend.WorkflowKey]*backend.Woken  // marks whose notice is repeated
+	owed      []*backend.Woken                        // marks whose notice is repeated, in the order of the items
 
 	offers []store.Offer
 	also   []store.Offer
@@ -123,7 +123,7 @@ func (o *offering) run(ctx context.Context, items []store.OfferItem) error {
 	if err := o.deal(ctx); err != nil {
 		return err
 	}
-	o.offers, o.owed = make([]store.Offer, len(o.looks)), map[backend.WorkflowKey]*backend.Woken{}
+	o.offers, o.owed = make([]store.Offer, len(o.looks)), nil
 	for i := range o.looks {
 		o.offers[i] = o.answerOf(&o.looks[i])
 	}

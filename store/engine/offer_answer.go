@@ -102,7 +102,7 @@ func (o *offering) consumed(e *backend.Event) store.Offer {
 	}
 	if m := o.marks[key]; m != nil && m.RunID == e.Run && !o.givenBefore(e, m.Since) {
 		out.Woken = true
-		o.owed[key] = m
+		o.owed = append(o.owed, m)
 	}
 	return out
 }
@@ -120,7 +120,8 @@ func (o *offering) givenBefore(e *backend.Event, at time.Time) bool {
 // notice repeats the notices of runs that are woken still and may have one: they were lost, as a rule, with the worker that answered (EV-59). A run that
 // this batch wakes anew has its notice already.
 func (o *offering) notice() {
-	for key, m := range o.owed {
+	for _, m := range distinct(o.owed) {
+		key := m.Key()
 		w := o.workflows[key]
 		if w == nil || w.Corrupt != nil || w.RunID != m.RunID || w.Status != rendezvous.StatusRunning || leased(w, o.now) {
 			continue

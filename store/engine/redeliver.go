@@ -42,7 +42,7 @@ type redelivery struct {
 	stand map[backend.WaitKey]standing
 	marks map[backend.WorkflowKey]*backend.Woken
 	done  map[backend.WaitKey]store.Offer // what this unit did, for repeats in the batch
-	owed  map[*flow]*backend.Woken        // marks whose notice is repeated, unless this unit makes a newer one
+	owed  []*flow                         // whose mark's notice is repeated, unless this unit makes a newer one
 }
 
 func (u *unit) deliverParked(ctx context.Context, refs []store.WaitRef) ([]store.Offer, error) {
@@ -60,7 +60,7 @@ func (u *unit) deliverParked(ctx context.Context, refs []store.WaitRef) ([]store
 	if len(keys) == 0 {
 		return out, nil
 	}
-	d := redelivery{u: u, done: map[backend.WaitKey]store.Offer{}, owed: map[*flow]*backend.Woken{}}
+	d := redelivery{u: u, done: map[backend.WaitKey]store.Offer{}}
 	if err := d.read(ctx, distinct(keys), distinct(runs)); err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (d *redelivery) past(f *flow, run *backend.Run, s standing) store.Offer {
 		out.Event = rendezvous.EventID{Source: a.EventSource, ID: a.EventID}
 		if mark := d.marks[f.Key()]; stillWoken(run, mark, s.closed) {
 			out.Woken = true
-			d.owed[f] = mark
+			d.owed = append(d.owed, f)
 		}
 	case closing != "":
 		out.Outcome, out.Closed, out.Seq = store.OfferClosed, closing, s.closed.Seq
@@ -184,11 +184,11 @@ func stillWoken(run *backend.Run, mark *backend.Woken, r *rendezvous.Record) boo
 
 // notice repeats the notices of runs that are woken still, to those that may have one: one per run, and none beside that of a new mark.
 func (d *redelivery) notice() {
-	for f, m := range d.owed {
+	for _, f := range distinct(d.owed) {
 		if !f.free || f.woken != nil || f.Status == rendezvous.StatusPaused {
 			continue
 		}
-		d.u.notices.Resume = append(d.u.notices.Resume, repeatOf(m))
+		d.u.notices.Resume = append(d.u.notices.Resume, repeatOf(d.marks[f.Key()]))
 	}
 }
 
