@@ -21,7 +21,7 @@ import (
 // doctorCmd looks at what a plane stands on: what it is told of, it checks.
 type doctorCmd struct {
 	remote
-	Store string    `help:"Check this store too: memory: or postgres://…" placeholder:"URL"`
+	Store string    `help:"Check this store too: sqlite:DIR or postgres://…" placeholder:"URL"`
 	NATS  node.NATS `embed:""` // with a URL or a context it is checked too
 }
 

@@ -17,7 +17,7 @@ type upCmd struct {
 	node.Common
 	node.Door
 	node.Sweep
-	Data       string `help:"Folder for what the process keeps: NATS streams, and later the embedded store." default:"./rendezvous-data" placeholder:"DIR"`
+	Data       string `help:"Folder for what the process keeps: the embedded store and NATS streams." default:"./rendezvous-data" placeholder:"DIR"`
 	NATSListen string `name:"nats-listen" help:"Address of the embedded NATS server; empty: this process only." default:"127.0.0.1:4222" placeholder:"HOST:PORT"`
 }
 
@@ -29,7 +29,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 func (c *upCmd) config() node.Config {
 	cfg := node.Config{Common: c.Common, Name: "up", Version: worker.Version(), Migrate: true, Ingest: &c.Door, Delivery: &c.Sweep}
 	if cfg.Store == "" {
-		cfg.Store = "memory:"
+		cfg.Store = "sqlite:" + filepath.Join(c.Data, "store")
 	}
 	if cfg.NATS.URL == "" {
 		cfg.EmbeddedDir, cfg.EmbeddedListen = filepath.Join(c.Data, "nats"), c.NATSListen
@@ -46,8 +46,11 @@ func (c *upCmd) welcome(n *node.Node) {
 	rdv, kind := os.Args[0]+" ", open.Kind(c.config().Store)
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nRendezvous is up.  API http://%s   health and metrics http://%s   NATS %s   store %s\n", n.HTTP, n.Admin, n.NATSURL, kind)
-	if kind == "memory" {
-		b.WriteString("The store is memory: what it holds is gone when this process ends (--store postgres://… keeps it).\n")
+	switch kind {
+	case "memory":
+		b.WriteString("The store is memory: what it holds is gone when this process ends (without --store it is kept).\n")
+	case "sqlite":
+		fmt.Fprintf(&b, "All it holds is in %s and is there again at the next start.\n", c.Data)
 	}
 	fmt.Fprintf(&b, `
 Try it in another terminal. A run waits, an event comes, they meet:

@@ -34,7 +34,7 @@ func TestUpServesUntilItIsTold(t *testing.T) {
 	if at == nil {
 		t.Fatalf("does not say where it listens: %s", logged.String())
 	}
-	if at[4] != "memory" || !strings.HasPrefix(at[3], "nats://") {
+	if at[4] != "sqlite" || !strings.HasPrefix(at[3], "nats://") {
 		t.Errorf("says %v", at)
 	}
 	var rest strings.Builder

@@ -16,7 +16,7 @@ import (
 
 // Common are the settings of every process. Each flag has an environment variable: --nats-ack-wait is RENDEZVOUS_NATS_ACK_WAIT.
 type Common struct {
-	Store  string        `help:"Where the truth is kept: memory: (gone with the process) or postgres://user:password@host/database." placeholder:"URL"`
+	Store  string        `help:"Where the truth is kept: memory: (gone with the process), sqlite:DIR (one process) or postgres://user:password@host/database." placeholder:"URL"`
 	NATS   NATS          `embed:""`
 	Admin  string        `help:"Address of /livez, /readyz and /metrics; empty: none." default:"127.0.0.1:7481" placeholder:"HOST:PORT"`
 	Pprof  bool          `help:"Serve /debug/pprof on the admin address."`
@@ -82,7 +82,7 @@ type Config struct {
 // Validate names the first wrong setting.
 func (c *Config) Validate() error {
 	if c.Store == "" {
-		return rendezvous.InvalidField("store", "is empty; give memory: or postgres://…")
+		return rendezvous.InvalidField("store", "is empty; give memory:, sqlite:DIR or postgres://…")
 	}
 	if c.Shards < 1 || c.Shards > 1024 {
 		return rendezvous.InvalidField("shards", "%d is outside 1..1024", c.Shards)

@@ -1,6 +1,7 @@
 // Package open chooses the concrete store by its URL. It is the one place that knows them all: workers see the contract of package store alone.
 //
 //	memory:                              keeps nothing beyond the process
+//	sqlite:DIR                           a directory of one process
 //	postgres://user:password@host/db     PostgreSQL; postgresql:// is the same
 //
 // Every store is the same engine, store/engine, over another backend, so all of them keep the same promises.
@@ -18,11 +19,12 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/engine"
 	"github.com/rendezvous-events/rendezvous/store/memory"
 	"github.com/rendezvous-events/rendezvous/store/postgres"
+	"github.com/rendezvous-events/rendezvous/store/sqlite"
 )
 
 // Options are the settings of a store; the zero value is good.
 type Options struct {
-	Clock    clock.Clock // memory's now; elsewhere it only measures pauses, the store's now being the database's. Default clock.System
+	Clock    clock.Clock // the now of memory and SQLite; with PostgreSQL it only measures pauses, the store's now being the database's. Default clock.System
 	Shards   int         // N, fixed when a store is created; 0 is what it was created with, and rendezvous.DefaultShards for a new one
 	MaxEvent int         // an event's payload in bytes, at most rendezvous.MaxPayload, which is the default
 	Migrate  bool        // bring a durable store's schema to this build's version first; without it an older one is refused
@@ -35,10 +37,11 @@ type Options struct {
 // Kinds of stores.
 const (
 	kindMemory   = "memory"
+	kindSQLite   = "sqlite"
 	kindPostgres = "postgres"
 )
 
-// Kind names the kind of store at url: memory or postgres; "" for a URL that [Open] refuses.
+// Kind names the kind of store at url: memory, sqlite or postgres; "" for a URL that [Open] refuses.
 func Kind(url string) string {
 	which, _ := kind(url)
 	return which
@@ -47,7 +50,7 @@ func Kind(url string) string {
 func kind(url string) (string, error) {
 	scheme, rest, found := strings.Cut(url, ":")
 	if !found {
-		return "", rendezvous.InvalidField("store", "is not a URL; give memory: or postgres://user@host/database")
+		return "", rendezvous.InvalidField("store", "is not a URL; give memory:, sqlite:DIR or postgres://user@host/database")
 	}
 	switch strings.ToLower(scheme) {
 	case kindMemory:
@@ -60,10 +63,19 @@ func kind(url string) (string, error) {
 			return "", rendezvous.InvalidField("store", "a PostgreSQL URL begins postgres://")
 		}
 		return kindPostgres, nil
-	case "sqlite":
-		return "", rendezvous.InvalidField("store", "sqlite: is not supported by this build; it comes with a later one. Use memory: or postgres://")
+	case kindSQLite:
+		if directory(url) == "" {
+			return "", rendezvous.InvalidField("store", "sqlite: names a directory: sqlite:./rendezvous-data/store")
+		}
+		return kindSQLite, nil
 	}
-	return "", rendezvous.InvalidField("store", "%.32q is no store's scheme; give memory: or postgres://user@host/database", scheme)
+	return "", rendezvous.InvalidField("store", "%.32q is no store's scheme; give memory:, sqlite:DIR or postgres://user@host/database", scheme)
+}
+
+// directory is what an SQLite URL names. Both sqlite:DIR and sqlite:///abs/DIR are taken, as they come from other programs' habits.
+func directory(url string) string {
+	_, dir, _ := strings.Cut(url, ":")
+	return strings.TrimPrefix(dir, "//")
 }
 
 // Open opens the store at url. Close frees it. A store that does not answer is unavailable: try again; everything else that is refused stays so until
@@ -91,7 +103,14 @@ func openBackend(ctx context.Context, url string, o Options) (backend.Backend, e
 	if err != nil {
 		return nil, err
 	}
-	if which == kindPostgres {
+	switch which {
+	case kindSQLite:
+		b, err := sqlite.Open(ctx, sqlite.Config{Dir: directory(url), Clock: o.Clock, Shards: o.Shards, Migrate: o.Migrate})
+		if err != nil {
+			return nil, err
+		}
+		return b, nil
+	case kindPostgres:
 		c := o.Postgres
 		c.URL, c.Clock, c.Shards, c.Migrate = url, o.Clock, o.Shards, o.Migrate
 		b, err := postgres.Open(ctx, c)
@@ -117,6 +136,9 @@ func Migrate(ctx context.Context, url string) error {
 	}
 	if which == kindMemory {
 		return rendezvous.InvalidField("store", "memory: keeps nothing, so there is nothing to migrate; give a durable store")
+	}
+	if which == kindSQLite {
+		return sqlite.Migrate(ctx, directory(url))
 	}
 	return postgres.Migrate(ctx, url)
 }

@@ -47,7 +47,7 @@ func TestAWrongURLIsRefusedByNameAndKeepsItsSecrets(t *testing.T) {
 		"rendezvous":                  "is not a URL",
 		"memory:x":                    "nothing behind the colon",
 		"memory://":                   "nothing behind the colon",
-		"sqlite:./data":               "a later one",
+		"sqlite:":                     "names a directory",
 		"postgres:secret@host":        "begins postgres://",
 		"mysql://user:secret@host/db": `"mysql" is no store's scheme`,
 		strings.Repeat("x", 99) + ":": "is no store's scheme",
@@ -144,4 +144,43 @@ func TestDecoratorsSeeEveryTransactionByItsVerb(t *testing.T) {
 		t.Errorf("a start under an armed failure: %v, want unavailable", err)
 	}
 	closed(t, s)
+}
+
+func TestSQLiteIsOpenedInADirectoryAndKeepsAll(t *testing.T) {
+	ctx, url := context.Background(), "sqlite:"+t.TempDir()+"/store"
+	s, err := open.Open(ctx, url, open.Options{Shards: 8})
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	tenant, err := s.Tenant("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tenant.StartRun(ctx, store.Start{WorkflowID: "w", Type: "order"}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open.Open(ctx, url, open.Options{}); !errors.Is(err, rendezvous.ErrInvalid) {
+		t.Errorf("opening it twice: %v, want invalid", err)
+	}
+	closed(t, s)
+	if err := open.Migrate(ctx, url); err != nil {
+		t.Errorf("migrating what is migrated: %v", err)
+	}
+	if s, err = open.Open(ctx, strings.Replace(url, "sqlite:", "sqlite://", 1), open.Options{}); err != nil {
+		t.Fatalf("open again: %v", err)
+	}
+	if tenant, err = s.Tenant("default"); err != nil {
+		t.Fatal(err)
+	}
+	if records, err := tenant.ReadHistory(ctx, "w"); err != nil || len(records) != 1 {
+		t.Errorf("the history after reopening is %v, %v", records, err)
+	}
+	works(t, s)
+	closed(t, s)
+	if kind := open.Kind(url); kind != "sqlite" {
+		t.Errorf("its kind is %q", kind)
+	}
+	if _, err := open.Open(ctx, url, open.Options{Shards: 16}); !errors.Is(err, rendezvous.ErrInvalid) {
+		t.Errorf("another number of shards than the store's: %v, want invalid", err)
+	}
 }

@@ -143,6 +143,7 @@ func (b *Backend) commitGroup() {
 		return
 	}
 	raw := b.runRaw("COMMIT")
+	b.syncs++
 	if raw == nil {
 		for i := range b.counts {
 			b.counts[i].committed = b.counts[i].reserved

@@ -25,6 +25,7 @@ type Config struct {
 	Shards  int         // N; 0 is what the store was created with, and rendezvous.DefaultShards for a new one
 	Migrate bool        // bring the schema to this build's version first; without it an older one is refused, but for an empty directory
 	Readers int         // connections that read beside the writer. Default 4
+	Copying bool        // open even a store that a copy is under way to, to go on with that
 }
 
 // Names of the files in a store's directory; SQLite puts its -wal and -shm beside the database.
@@ -47,6 +48,7 @@ type Backend struct {
 	conn   *sqlite.Conn
 	group  *group // the open one; nil where no transaction is
 	counts [kinds]counter
+	syncs  int // commits, each of a group
 	closed bool
 	broken error // of a disk after whose failure nothing can be said of the file
 }
@@ -54,7 +56,7 @@ type Backend struct {
 var _ backend.Backend = (*Backend)(nil)
 
 // Open opens the store in c.Dir. Refused are: a directory that another process has open (naming it); a schema newer than this build, or an older one without
-// Migrate (naming both versions); another N of shards than the store's (naming both); a file that is no database of this project.
+// Migrate (naming both versions); another N of shards than the store's (naming both); a file that is no database of this project; a store that is half copied.
 func Open(ctx context.Context, c Config) (*Backend, error) {
 	if c.Clock == nil {
 		c.Clock = clock.System
@@ -90,6 +92,9 @@ func (b *Backend) open(ctx context.Context, c Config) error {
 		return err
 	}
 	if err := migrate(ctx, b.conn, c.Migrate); err != nil {
+		return err
+	}
+	if err := b.checkWhole(ctx); err != nil && !c.Copying {
 		return err
 	}
 	if b.shards, err = settleShards(ctx, b.conn, c.Shards); err != nil {

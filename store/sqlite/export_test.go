@@ -1,0 +1,15 @@
+package sqlite
+
+// Syncs is how many groups were committed.
+func (b *Backend) Syncs() int {
+	<-b.turn
+	defer b.leave()
+	return b.syncs
+}
+
+// Limit bounds the database's size in pages, as a full disk does.
+func (b *Backend) Limit(pages string) error {
+	<-b.turn
+	defer b.leave()
+	return b.run("PRAGMA max_page_count = " + pages)
+}
