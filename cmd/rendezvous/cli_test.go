@@ -96,7 +96,7 @@ func TestWhatANewcomerTypes(t *testing.T) {
 	u.ok(`^erased \(was consumed\); the answer stays in record 3`, "event", "erase", "urn:bank", "p-1", "--yes")
 	u.ok(`^unknown`, "event", "erase", "urn:bank", "nobody", "-y")
 	u.ok(`^closed: the run ended as completed before`, "run", "cancel", "run-1")
-	u.ok(`store +sqlite`, "system", "info")
+	u.ok(`store +memory`, "system", "info")
 	u.ok(`^ok`, "system", "check")
 	u.ok(`(?s)API +ok`, "doctor")
 	u.ok(`^rendezvous \d`, "version")
