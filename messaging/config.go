@@ -112,23 +112,23 @@ func (c Config) Validate() error {
 
 func validPrefix(c Config) error {
 	if c.Prefix == "" || len(c.Prefix) > maxPrefix {
-		return rendezvous.InvalidField("nats.prefix", "has %d bytes; give 1..%d of A-Z a-z 0-9 _ -", len(c.Prefix), maxPrefix)
+		return rendezvous.InvalidField("nats-prefix", "has %d bytes; give 1..%d of A-Z a-z 0-9 _ -", len(c.Prefix), maxPrefix)
 	}
 	if !isToken(c.Prefix) {
-		return rendezvous.InvalidField("nats.prefix", "%q has a byte outside A-Z a-z 0-9 _ -; it is one token of every subject", c.Prefix)
+		return rendezvous.InvalidField("nats-prefix", "%q has a byte outside A-Z a-z 0-9 _ -; it is one token of every subject", c.Prefix)
 	}
 	return nil
 }
 
 func validAccess(c Config) error {
 	if c.Credentials != "" && c.NKey != "" {
-		return rendezvous.InvalidField("nats.nkey", "is given beside nats.creds; give one of them")
+		return rendezvous.InvalidField("nats-nkey", "is given beside nats-creds; give one of them")
 	}
 	if strings.ContainsAny(c.Domain, " \t\r\n.*>") {
-		return rendezvous.InvalidField("nats.domain", "%q is no name of a JetStream domain; give one without dots, blanks, * and >", c.Domain)
+		return rendezvous.InvalidField("nats-domain", "%q is no name of a JetStream domain; give one without dots, blanks, * and >", c.Domain)
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return rendezvous.InvalidField("nats.tls_cert", "and nats.tls_key go together; give both or none")
+		return rendezvous.InvalidField("nats-tls-cert", "and nats-tls-key go together; give both or none")
 	}
 	return nil
 }
@@ -136,17 +136,17 @@ func validAccess(c Config) error {
 func validLimits(c Config) error {
 	switch {
 	case c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5:
-		return rendezvous.InvalidField("nats.replicas", "is %d; give 1, 3 or 5", c.Replicas)
+		return rendezvous.InvalidField("nats-replicas", "is %d; give 1, 3 or 5", c.Replicas)
 	case c.AckWait < 10*time.Millisecond || c.AckWait > time.Hour:
-		return rendezvous.InvalidField("nats.ack_wait", "is %v; give 10ms..1h", c.AckWait)
+		return rendezvous.InvalidField("nats-ack-wait", "is %v; give 10ms..1h", c.AckWait)
 	case c.EventLimit < 1 || c.EventLimit > rendezvous.MaxPayload:
-		return rendezvous.InvalidField("event_limit", "is %d bytes; give 1..%d", c.EventLimit, rendezvous.MaxPayload)
+		return rendezvous.InvalidField("event-limit", "is %d bytes; give 1..%d", c.EventLimit, rendezvous.MaxPayload)
 	case c.InboxMaxBytes < 1<<20:
-		return rendezvous.InvalidField("nats.inbox_max_bytes", "is %d; give at least %d", c.InboxMaxBytes, 1<<20)
+		return rendezvous.InvalidField("nats-inbox-max-bytes", "is %d; give at least %d", c.InboxMaxBytes, 1<<20)
 	case c.MatchMaxBytes < 1<<20:
-		return rendezvous.InvalidField("nats.match_max_bytes", "is %d; give at least %d", c.MatchMaxBytes, 1<<20)
+		return rendezvous.InvalidField("nats-match-max-bytes", "is %d; give at least %d", c.MatchMaxBytes, 1<<20)
 	case c.PublishTimeout < 10*time.Millisecond || c.PublishTimeout > 5*time.Minute:
-		return rendezvous.InvalidField("nats.publish_timeout", "is %v; give 10ms..5m", c.PublishTimeout)
+		return rendezvous.InvalidField("nats-publish-timeout", "is %v; give 10ms..5m", c.PublishTimeout)
 	}
 	return nil
 }
@@ -156,17 +156,17 @@ func validServer(c Config) error {
 		return nil
 	}
 	if c.Replicas != 1 {
-		return rendezvous.InvalidField("nats.replicas", "is %d, but the embedded server is one; give 1, or set nats", c.Replicas)
+		return rendezvous.InvalidField("nats-replicas", "is %d, but the embedded server is one; give 1, or set nats", c.Replicas)
 	}
 	return c.Embedded.validate(c)
 }
 
 func (e EmbeddedConfig) validate(c Config) error {
 	if e.StoreDir == "" {
-		return rendezvous.InvalidField("nats.store_dir", "is empty; name the directory of the embedded server, or set nats")
+		return rendezvous.InvalidField("data", "is empty; name the directory of the embedded server, or set nats")
 	}
 	if need := c.InboxMaxBytes + c.MatchMaxBytes; e.MaxStore < need {
-		return rendezvous.InvalidField("nats.max_store", "is %d bytes, under nats.inbox_max_bytes + nats.match_max_bytes = %d; raise it", e.MaxStore, need)
+		return rendezvous.InvalidField("nats-max-store", "is %d bytes, under nats-inbox-max-bytes + nats-match-max-bytes = %d; raise it", e.MaxStore, need)
 	}
 	_, _, err := e.hostPort()
 	return err
@@ -179,15 +179,15 @@ func (e EmbeddedConfig) hostPort() (string, int, error) {
 	}
 	host, p, err := net.SplitHostPort(e.Listen)
 	if err != nil {
-		return "", 0, rendezvous.InvalidField("nats.listen", "%q is not host:port", e.Listen)
+		return "", 0, rendezvous.InvalidField("nats-listen", "%q is not host:port", e.Listen)
 	}
 	port, err := strconv.Atoi(p)
 	if err != nil || port < 0 || port > 65535 {
-		return "", 0, rendezvous.InvalidField("nats.listen", "port %q is not 0..65535", p)
+		return "", 0, rendezvous.InvalidField("nats-listen", "port %q is not 0..65535", p)
 	}
 	// The embedded server asks nobody for credentials, so it must not be reachable from elsewhere.
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return "", 0, rendezvous.InvalidField("nats.listen", "%q is not a loopback address; for other machines run a NATS server and set nats", host)
+		return "", 0, rendezvous.InvalidField("nats-listen", "%q is not a loopback address; for other machines run a NATS server and set nats", host)
 	}
 	return host, port, nil
 }

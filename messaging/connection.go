@@ -169,7 +169,7 @@ func connectionOptions(cfg Config) (string, []nats.Option, error) {
 	if cfg.NKey != "" {
 		nkey, err := nats.NkeyOptionFromSeed(cfg.NKey)
 		if err != nil {
-			return "", nil, rendezvous.InvalidField("nats.nkey", "is not a file with an nkey seed").Because(err)
+			return "", nil, rendezvous.InvalidField("nats-nkey", "is not a file with an nkey seed").Because(err)
 		}
 		opts = append(opts, nkey)
 	}
@@ -192,11 +192,11 @@ func contextOptions(cfg Config) (string, []nats.Option, error) {
 	}
 	nctx, err := load()
 	if err != nil {
-		return "", nil, rendezvous.InvalidField("nats.context", "%q cannot be read; give a context's name or its file", cfg.Context).Because(err)
+		return "", nil, rendezvous.InvalidField("nats-context", "%q cannot be read; give a context's name or its file", cfg.Context).Because(err)
 	}
 	opts, err := nctx.NATSOptions()
 	if err != nil {
-		return "", nil, rendezvous.InvalidField("nats.context", "%q has settings that cannot be used", cfg.Context).Because(err)
+		return "", nil, rendezvous.InvalidField("nats-context", "%q has settings that cannot be used", cfg.Context).Because(err)
 	}
 	return nctx.ServerURL(), opts, nil
 }
@@ -223,7 +223,7 @@ func (c *Conn) checkPayload(nc *nats.Conn) error {
 	if !nc.IsConnected() || nc.MaxPayload() >= need {
 		return nil
 	}
-	return rendezvous.InvalidField("event_limit", "is %d bytes, but the NATS server's max_payload is %d; raise that to %d (a payload in base64, and its envelope) or lower the limit",
+	return rendezvous.InvalidField("event-limit", "is %d bytes, but the NATS server's max_payload is %d; raise that to %d (a payload in base64, and its envelope) or lower the limit",
 		c.cfg.EventLimit, nc.MaxPayload(), need).With("limit", nc.MaxPayload()).With("value", need)
 }
 

@@ -60,7 +60,7 @@ func TestAServerThatTakesTooSmallMessagesIsRefusedAtStart(t *testing.T) {
 	small := &switched{to: rawServer(t, int32(messaging.LeastMaxPayload(rendezvous.MaxPayload))-1)}
 	_, err := messaging.Connect(rawConfig(t), messaging.Deps{Log: testLog(t), InProcess: small})
 	if !errors.Is(err, rendezvous.ErrInvalid) {
-		t.Fatalf("got %v, want invalid naming event_limit", err)
+		t.Fatalf("got %v, want invalid naming event-limit", err)
 	}
 	exact := &switched{to: rawServer(t, int32(messaging.LeastMaxPayload(rendezvous.MaxPayload)))}
 	conn, err := messaging.Connect(rawConfig(t), messaging.Deps{Log: testLog(t), InProcess: exact})
@@ -245,18 +245,18 @@ func TestExecutorsShareAQueueWithNothingButAConnection(t *testing.T) {
 
 func TestConfigNamesTheWrongField(t *testing.T) {
 	for field, change := range map[string]func(*messaging.Config){
-		"nats.prefix":          func(c *messaging.Config) { c.Prefix = "a.b" },
-		"nats.replicas":        func(c *messaging.Config) { c.Replicas = 3 },
-		"nats.ack_wait":        func(c *messaging.Config) { c.AckWait = 0 },
-		"event_limit":          func(c *messaging.Config) { c.EventLimit = rendezvous.MaxPayload + 1 },
-		"nats.inbox_max_bytes": func(c *messaging.Config) { c.InboxMaxBytes = 1 },
-		"nats.match_max_bytes": func(c *messaging.Config) { c.MatchMaxBytes = 0 },
-		"nats.publish_timeout": func(c *messaging.Config) { c.PublishTimeout = time.Hour },
-		"nats.store_dir":       func(c *messaging.Config) { c.Embedded.StoreDir = "" },
-		"nats.max_store":       func(c *messaging.Config) { c.Embedded.MaxStore = 1 << 20 },
-		"nats.listen":          func(c *messaging.Config) { c.Embedded.Listen = "0.0.0.0:4222" },
-		"nats.nkey":            func(c *messaging.Config) { c.NKey, c.Credentials = "a", "b" },
-		"nats.tls_cert":        func(c *messaging.Config) { c.TLSKey = "x" },
+		"nats-prefix":          func(c *messaging.Config) { c.Prefix = "a.b" },
+		"nats-replicas":        func(c *messaging.Config) { c.Replicas = 3 },
+		"nats-ack-wait":        func(c *messaging.Config) { c.AckWait = 0 },
+		"event-limit":          func(c *messaging.Config) { c.EventLimit = rendezvous.MaxPayload + 1 },
+		"nats-inbox-max-bytes": func(c *messaging.Config) { c.InboxMaxBytes = 1 },
+		"nats-match-max-bytes": func(c *messaging.Config) { c.MatchMaxBytes = 0 },
+		"nats-publish-timeout": func(c *messaging.Config) { c.PublishTimeout = time.Hour },
+		"data":                 func(c *messaging.Config) { c.Embedded.StoreDir = "" },
+		"nats-max-store":       func(c *messaging.Config) { c.Embedded.MaxStore = 1 << 20 },
+		"nats-listen":          func(c *messaging.Config) { c.Embedded.Listen = "0.0.0.0:4222" },
+		"nats-nkey":            func(c *messaging.Config) { c.NKey, c.Credentials = "a", "b" },
+		"nats-tls-cert":        func(c *messaging.Config) { c.TLSKey = "x" },
 	} {
 		cfg := rawConfig(t)
 		must(t, cfg.Validate())

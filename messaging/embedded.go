@@ -48,7 +48,7 @@ func (e *Embedded) Start() error {
 		return nil
 	}
 	if err := os.MkdirAll(e.cfg.StoreDir, 0o700); err != nil {
-		return rendezvous.InvalidField("nats.store_dir", "cannot be created; name a directory this user may write").Because(err)
+		return rendezvous.InvalidField("data", "cannot be created; name a directory this user may write").Because(err)
 	}
 	s, err := e.newServer()
 	if err != nil {
@@ -76,7 +76,7 @@ func (e *Embedded) newServer() (*server.Server, error) {
 	s.Shutdown()
 	s.WaitForShutdown()
 	return nil, rendezvous.Errorf(rendezvous.CodeUnavailable,
-		"the embedded NATS server did not start; see that nats.store_dir is writable and nats.listen is free").
+		"the embedded NATS server did not start; see that the folder of --data is writable and the address of --nats-listen free").
 		Because(fmt.Errorf("server: %s", bridge.lastFatal()))
 }
 

@@ -243,7 +243,7 @@ func hasCode(err error, code jetstream.ErrorCode) bool {
 
 func streamError(want jetstream.StreamConfig, err error) error {
 	if hasCode(err, noReplicas) {
-		return rendezvous.InvalidField("nats.replicas", "is %d, but the NATS server is alone and keeps 1; give 1, or connect to a cluster", want.Replicas).
+		return rendezvous.InvalidField("nats-replicas", "is %d, but the NATS server is alone and keeps 1; give 1, or connect to a cluster", want.Replicas).
 			With("limit", 1).With("value", want.Replicas).Because(err)
 	}
 	return provisionError("stream", want.Name, err)

@@ -134,7 +134,7 @@ func TestReplicasThatAServerAloneCannotKeepAreRefusedByName(t *testing.T) {
 	defer conn.Close()
 	err = conn.Provision(t.Context())
 	var e *rendezvous.Error
-	if !errors.As(err, &e) || e.Code != rendezvous.CodeInvalid || e.Details["field"] != "nats.replicas" || e.Details["limit"] != 1 || e.Details["value"] != 3 {
+	if !errors.As(err, &e) || e.Code != rendezvous.CodeInvalid || e.Details["field"] != "nats-replicas" || e.Details["limit"] != 1 || e.Details["value"] != 3 {
 		t.Errorf("got %v with %v", err, e)
 	}
 	if errors.Unwrap(err) == nil {

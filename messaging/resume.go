@@ -56,7 +56,7 @@ func ConsumeResume(nc *nats.Conn, q ResumeQueue, deps Deps, opts ConsumeOptions,
 	}
 	js, err := newJetStream(nc, q.Domain, jetstream.WithDefaultTimeout(apiTimeout))
 	if err != nil {
-		return nil, rendezvous.InvalidField("nats.domain", "cannot be used").Because(err)
+		return nil, rendezvous.InvalidField("nats-domain", "cannot be used").Because(err)
 	}
 	names, settle := NamesOf(q.Prefix), newSettler(deps)
 	consumers := consumers{js: js, log: deps.Log, settle: settle}

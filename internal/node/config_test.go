@@ -35,7 +35,7 @@ func refusedField(t *testing.T, change ...func(*node.Config)) any {
 // The default asks for a cluster. Beside a server alone a process says so and ends; it does not run on without streams.
 func TestAServerAloneRefusesTheReplicasOfACluster(t *testing.T) {
 	_, external := nodetest.Broker(t)
-	if field := refusedField(t, external, func(c *node.Config) { c.NATS.Replicas = 3 }); field != "nats.replicas" {
+	if field := refusedField(t, external, func(c *node.Config) { c.NATS.Replicas = 3 }); field != "nats-replicas" {
 		t.Errorf("the refusal names %v", field)
 	}
 }
@@ -87,14 +87,14 @@ func TestADomainNamesTheJetStream(t *testing.T) {
 func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	for field, change := range map[string]func(*node.Config){
 		"nats":                 func(c *node.Config) { c.EmbeddedDir = "" },
-		"nats.context":         func(c *node.Config) { c.NATS.Context, c.NATS.Replicas = filepath.Join(t.TempDir(), "none.json"), 1 },
-		"nats.inbox_max_bytes": func(c *node.Config) { c.NATS.InboxMax = 1 },
-		"nats.match_max_bytes": func(c *node.Config) { c.NATS.MatchMax = -1 },
-		"nats.max_store":       func(c *node.Config) { c.NATS.MaxStore = 1 << 20 },
-		"nats.domain":          func(c *node.Config) { c.NATS.Domain = "a.b" },
+		"nats-context":         func(c *node.Config) { c.NATS.Context, c.NATS.Replicas = filepath.Join(t.TempDir(), "none.json"), 1 },
+		"nats-inbox-max-bytes": func(c *node.Config) { c.NATS.InboxMax = 1 },
+		"nats-match-max-bytes": func(c *node.Config) { c.NATS.MatchMax = -1 },
+		"nats-max-store":       func(c *node.Config) { c.NATS.MaxStore = 1 << 20 },
+		"nats-domain":          func(c *node.Config) { c.NATS.Domain = "a.b" },
 		"http":                 func(c *node.Config) { c.Ingest.HTTP = "127.0.0.1:-1" },
 		"admin":                func(c *node.Config) { c.Admin = "127.0.0.1:-1" },
-		"nats.nkey":            func(c *node.Config) { c.NATS.NKey, c.NATS.Credentials = "a", "b" },
+		"nats-nkey":            func(c *node.Config) { c.NATS.NKey, c.NATS.Credentials = "a", "b" },
 	} {
 		if got := refusedField(t, change); got != field {
 			t.Errorf("%s: the refusal names %v", field, got)
