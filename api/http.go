@@ -25,6 +25,7 @@ var propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceCont
 func (s *Service) HTTP(tokens *Tokens) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/{tenant}/{verb}", func(w http.ResponseWriter, r *http.Request) {
+		defer s.contain(r.Context(), overHTTP, func(e *rendezvous.Error) { writeReply(w, nil, e) })
 		ctx := propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 		reply, err := s.serve(ctx, w, r, tokens)
 		writeReply(w, reply, err)

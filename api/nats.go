@@ -128,6 +128,7 @@ func (n *NATS) handle(req micro.Request) {
 	}
 	if !n.begin(func() {
 		defer func() { <-slots }()
+		defer n.service.contain(n.ctx, overNATS, func(e *rendezvous.Error) { n.refuse(req, e) })
 		n.answer(req)
 	}) {
 		<-slots

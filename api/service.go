@@ -74,7 +74,7 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, calls: calls, duration: duration}
+	s := &Service{cfg: cfg, calls: calls, duration: duration, sending: notify.Sendings{Log: cfg.Log}}
 	s.waits = group.New(group.Config{Log: cfg.Log}, func(i store.RegisterItem) int { return 256 + 64*len(i.Keys) }, s.register)
 	s.verbs = s.table()
 	return s, nil
@@ -202,6 +202,15 @@ func (s *Service) answer(ctx context.Context, tenant, name string, v verb, who C
 		return nil, err
 	}
 	return v.do(ctx, call{Service: s, tenant: t, caller: who}, body)
+}
+
+// contain answers for a call that broke off outside its verb's own work, where what it did is not known. A panic of one call ends no process, whose other
+// calls it would cut.
+func (s *Service) contain(ctx context.Context, door string, answer func(e *rendezvous.Error)) {
+	if p := recover(); p != nil {
+		s.cfg.Log.ErrorContext(ctx, "call panicked", "door", door, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		answer(rendezvous.Errorf(rendezvous.CodeCommitUnknown, "the call broke off inside; it may or may not be done, repeat it"))
+	}
 }
 
 // tenant is a tenant's handle, which must be that tenant's (EV-17, I14).

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -68,7 +69,7 @@ func (n *notices) Wait(ctx context.Context) error {
 
 // NewDoor opens the door, which traces the events it takes in. Stop it before the store and the messaging go.
 func NewDoor(s Store, sender Sender, cfg group.Config, tracer trace.Tracer, m *Metrics) *Door {
-	d := &Door{store: s, sender: sender, metrics: m, tracer: tracer}
+	d := &Door{store: s, sender: sender, metrics: m, tracer: tracer, sending: notify.Sendings{Log: cfg.Log}}
 	d.events = group.New(cfg, func(i store.BufferItem) int { return eventBytes(i.Event) }, d.commitEvents)
 	d.targeted = group.New(cfg, func(i store.DeliverItem) int { return eventBytes(i.Event) }, d.commitTargeted)
 	return d
@@ -191,15 +192,18 @@ func (d *Door) commitTargeted(ctx context.Context, items []store.DeliverItem) ([
 	return out, nil
 }
 
+// errNotSent is of a sending that broke off inside.
+var errNotSent = errors.New("the notices are not known to be sent")
+
 // send starts the sending of a batch's notices.
 func (d *Door) send(ctx context.Context, all store.Notices) *notices {
 	if all.Empty() {
 		return nil
 	}
-	n := &notices{done: make(chan struct{})}
+	n := &notices{done: make(chan struct{}), err: errNotSent}
 	d.sending.Go(ctx, func(ctx context.Context) {
+		defer close(n.done)
 		n.err = d.sender.Send(ctx, all)
-		close(n.done)
 	})
 	return n
 }

@@ -130,12 +130,16 @@ type sender struct {
 	sent []store.Notices
 	fail error
 	hold chan struct{} // nil: none waits
+	bug  bool          // panics
 }
 
 func (s *sender) Send(_ context.Context, n store.Notices) error {
 	s.mu.Lock()
-	fail, hold := s.fail, s.hold
+	fail, hold, bug := s.fail, s.hold, s.bug
 	s.mu.Unlock()
+	if bug {
+		panic("a bug")
+	}
 	if hold != nil {
 		<-hold
 	}

@@ -182,6 +182,15 @@ func TestAMessageWhoseNoticeWasLostComesAgainAndIsNoticed(t *testing.T) {
 	}
 }
 
+// Notices whose sending breaks off inside are not known to be sent: the message comes again, and nothing waits for ever.
+func TestAMessageWhoseSendingPanicsComesAgain(t *testing.T) {
+	in := newInbox(t)
+	in.sender.bug = true
+	in.expect("retry", structured(1, "x"))
+	in.sender.bug = false
+	in.expect("ack", structured(1, "x"))
+}
+
 // EV-12: while the store is away nothing is acknowledged; what comes again is New then.
 func TestWhileTheStoreIsAwayMessagesComeAgain(t *testing.T) {
 	in := newInbox(t)

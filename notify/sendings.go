@@ -1,20 +1,25 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 )
 
 // Sendings are notices that go out behind answers which do not wait for them. The zero value is ready; its owner ends it with Stop. Safe for concurrent use.
 type Sendings struct {
+	Log *slog.Logger // told of sendings that panic, slog.Default
+
 	mu     sync.Mutex
 	next   int
 	leave  map[int]context.CancelCauseFunc // of those under way
 	awaits sync.WaitGroup
 }
 
-// Go starts a sending. It keeps the values of ctx and outlives it: only an impatient Stop ends its context.
+// Go starts a sending. It keeps the values of ctx and outlives it: only an impatient Stop ends its context. One that panics ends alone; passes find its rows.
 func (s *Sendings) Go(ctx context.Context, send func(ctx context.Context)) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.mu.Lock()
@@ -27,8 +32,15 @@ func (s *Sendings) Go(ctx context.Context, send func(ctx context.Context)) {
 	s.mu.Unlock()
 	s.awaits.Go(func() {
 		defer s.ended(own)
+		defer s.contain(ctx)
 		send(ctx)
 	})
+}
+
+func (s *Sendings) contain(ctx context.Context) {
+	if p := recover(); p != nil {
+		cmp.Or(s.Log, slog.Default()).ErrorContext(ctx, "sending panicked; passes find its rows", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	}
 }
 
 func (s *Sendings) ended(own int) {

@@ -3,10 +3,24 @@ package notify_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/rendezvous-events/rendezvous/notify"
 )
+
+func TestASendingThatPanicsEndsAlone(t *testing.T) {
+	var log strings.Builder
+	s := notify.Sendings{Log: slog.New(slog.NewTextHandler(&log, nil))}
+	s.Go(t.Context(), func(context.Context) { panic("a bug") })
+	if err := s.Stop(t.Context()); err != nil {
+		t.Errorf("stopped with %v", err)
+	}
+	if text := log.String(); !strings.Contains(text, "a bug") || !strings.Contains(text, "sendings_test.go") {
+		t.Errorf("the log does not tell of it with its stack: %s", text)
+	}
+}
 
 func TestAnImpatientStopEndsSendingsAndTellsHowManyWereLeft(t *testing.T) {
 	var s notify.Sendings
