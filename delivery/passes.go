@@ -121,6 +121,11 @@ func NewPasses(s PassStore, d Deps, cfg PassConfig) (*Passes, error) {
 func (p *Passes) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
+	start := p.deps.Clock.Now()
+	for _, s := range p.passes { // before the loop runs, which readiness does not wait for
+		s.last.Store(start.UnixMilli())
+		s.due = start
+	}
 	p.done.Go(func() { p.loop(ctx) })
 }
 
@@ -168,11 +173,6 @@ func (p *Passes) Ready() error {
 }
 
 func (p *Passes) loop(ctx context.Context) {
-	start := p.deps.Clock.Now()
-	for _, s := range p.passes {
-		s.last.Store(start.UnixMilli())
-		s.due = start
-	}
 	for ctx.Err() == nil {
 		p.tick(ctx)
 		t := p.deps.Clock.NewTimer(p.untilDue())
