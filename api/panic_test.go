@@ -29,7 +29,9 @@ func (broken) Tenant(string) (store.Tenant, error) { panic("a bug") }
 // bug is a tracer that panics: outside a verb's own work.
 type bug struct{ tracenoop.Tracer }
 
-func (bug) Start(context.Context, string, ...trace.SpanStartOption) (context.Context, trace.Span) { panic("a bug") }
+func (bug) Start(context.Context, string, ...trace.SpanStartOption) (context.Context, trace.Span) {
+	panic("a bug")
+}
 
 // A call that meets a bug outside its verb fails alone too, over either door, and its caller does not know whether it was done.
 func TestAPanicOutsideAVerbEndsItsCallAlone(t *testing.T) {
