@@ -25,6 +25,11 @@ func (k EventKey) Compare(o EventKey) int {
 	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.Source, o.Source), cmp.Compare(k.ID, o.ID))
 }
 
+// Compare orders by tenant, run and batch, as bytes.
+func (k BatchKey) Compare(o BatchKey) int {
+	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.RunID, o.RunID), cmp.Compare(k.ID, o.ID))
+}
+
 // SortedKeys is keys in their order, each once.
 func SortedKeys[K interface {
 	comparable

@@ -15,6 +15,7 @@ type transaction struct {
 	reader
 	locked  map[backend.WorkflowKey]struct{}
 	changes *backend.Changes
+	mark    *string // of a copy, to be set; nil for none
 }
 
 // Apply implements [backend.Tx]: it judges all changes and keeps them for the commit, so that nothing ever has to be undone.
@@ -173,6 +174,9 @@ func (h *history) has(seq int64) bool {
 
 // commit carries out what Apply judged. Records come before events are shed, and marks that go before marks that come.
 func (t *transaction) commit() {
+	if t.mark != nil {
+		t.copying = *t.mark
+	}
 	c := t.changes
 	if c == nil {
 		return

@@ -42,6 +42,8 @@ type tables struct {
 	tenants map[string]*tenant
 
 	eventNumber, waitNumber, take int64
+
+	copying string // how far a copy to this store got; "" for none
 }
 
 // tenant holds the orders that a tenant's pages follow.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync/atomic"
@@ -23,6 +24,8 @@ type Config struct {
 	Migrate bool        // bring the schema to this build's version first; without it an older one is refused
 	// TestClock opens a store whose now was shifted by ShiftClock. Production leaves it off and is refused such a store.
 	TestClock bool
+	// Copying opens even a store that a copy is under way to, to go on with that.
+	Copying bool
 
 	MaxConns         int           // connections of the pool; a verb holds one while it runs. Default 16
 	StatementTimeout time.Duration // of one statement, waits for locks included. Default 30 s
@@ -91,8 +94,8 @@ type Backend struct {
 var _ backend.Backend = (*Backend)(nil)
 
 // Open opens the store at c.URL. Refused are: a schema newer than this build, or an older one without Migrate (naming both versions); another N of shards
-// than the store's (naming both); a database whose encoding is not UTF8; a store with a shifted clock, unless it is opened as one. A database that does
-// not answer is unavailable: try again.
+// than the store's (naming both); a database whose encoding is not UTF8; a store with a shifted clock, unless it is opened as one; one that is half copied,
+// unless to go on with that. A database that does not answer is unavailable: try again.
 func Open(ctx context.Context, c Config) (*Backend, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -176,6 +179,12 @@ func (b *Backend) checkStore(ctx context.Context, c Config) error {
 	}
 	if err := checkVersion(stored, false); err != nil {
 		return err
+	}
+	if !c.Copying {
+		mark, err := (&reader{conn: conn.Conn()}).Unfinished(ctx)
+		if err := cmp.Or(err, backend.HalfCopied(mark)); err != nil {
+			return err
+		}
 	}
 	b.shards, err = settleShards(ctx, conn.Conn(), c.Shards)
 	return err

@@ -22,6 +22,13 @@ type query struct {
 
 func ask[T any](v T, err error) error { return err }
 
+// scan is a page of a walk over all rows of a kind.
+func scan(kind backend.Kind, after backend.Position) func(ctx context.Context, tx backend.Tx) error {
+	return func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.(backend.Target).Scan(ctx, kind, after, 10, 1<<20))
+	}
+}
+
 func ask3[T, U any](v T, u U, err error) error { return err }
 
 var (
@@ -110,6 +117,29 @@ var queries = []query{
 	// Each row and its workflow; once to find the tenant, once to take, once to see whether there is more.
 	{"DueParked", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueParked(ctx, 10)) }},
 	{"DueWoken", 50, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueWoken(ctx, 10)) }},
+	// A page of ten: once for the keys, once for the rows.
+	{"Scan of workflows", 20, scan(backend.Workflows, backend.Position{Tenant: "acme", ID: "done-5"})},
+	{"Scan of runs", 20, scan(backend.Runs, backend.Position{Tenant: "acme", ID: "done-5"})},
+	{"Scan of history", 20, scan(backend.History, backend.Position{Tenant: "acme", ID: "done-5", Number: 2})},
+	{"Scan of batches", 20, scan(backend.Batches, backend.Position{Tenant: "acme", ID: "done-5", Part: "b"})},
+	{"Scan of events", 20, scan(backend.Events, backend.Position{Number: 77})},
+	{"Scan of waits", 20, scan(backend.Waits, backend.Position{Tenant: "acme", ID: "live-1", Part: "w"})},
+	{"Scan of marks", 20, scan(backend.Marks, backend.Position{Tenant: "globex", ID: "live-1"})},
+	{"About", 1, func(ctx context.Context, tx backend.Tx) error { return ask(tx.(backend.Target).About(ctx, backend.Events)) }},
+	{"Given", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.(backend.Target).Given(ctx)) }},
+	{"Raise", 3, func(ctx context.Context, tx backend.Tx) error {
+		return tx.(backend.Target).Raise(ctx, backend.Numbers{Event: 1, Wait: 1, Take: 1})
+	}},
+	{"Mark", 4, func(ctx context.Context, tx backend.Tx) error {
+		t, was := tx.(backend.Target), ""
+		for _, mark := range []string{"first", "next", ""} {
+			if err := t.Mark(ctx, was, mark); err != nil {
+				return err
+			}
+			was = mark
+		}
+		return ask(t.Unfinished(ctx))
+	}},
 	{"UnmetEvents", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.UnmetEvents(ctx, tx.Now(), 0, 10)) }},
 }
 

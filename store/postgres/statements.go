@@ -142,3 +142,35 @@ var (
 	//go:embed sql/restore_wait_keys.sql
 	restoreWaitKeysSQL string
 )
+
+// The statements that move a store (move.go).
+var (
+	//go:embed sql/scan_workflows.sql
+	scanWorkflowsSQL string
+	//go:embed sql/scan_runs.sql
+	scanRunsSQL string
+	//go:embed sql/scan_history.sql
+	scanHistorySQL string
+	//go:embed sql/scan_batches.sql
+	scanBatchesSQL string
+	//go:embed sql/scan_events.sql
+	scanEventsSQL string
+	//go:embed sql/scan_waits.sql
+	scanWaitsSQL string
+	//go:embed sql/scan_woken.sql
+	scanWokenSQL string
+	//go:embed sql/about.sql
+	aboutSQL string
+	//go:embed sql/given.sql
+	givenSQL string
+	//go:embed sql/raise.sql
+	raiseSQL string
+	//go:embed sql/copy_mark.sql
+	copyMarkSQL string
+	//go:embed sql/copy_mark_first.sql
+	copyMarkFirstSQL string
+	//go:embed sql/copy_mark_next.sql
+	copyMarkNextSQL string
+	//go:embed sql/copy_mark_last.sql
+	copyMarkLastSQL string
+)

@@ -124,7 +124,7 @@ WHERE w.held_number IS NOT NULL AND (e.number IS NULL OR (e.state, e.tenant, e.c
 	},
 	{
 		`SELECT c.name FROM counters c WHERE c.value < max(
-	coalesce((SELECT max(number) FROM events WHERE c.name = 'event'), 0), coalesce((SELECT max(number) FROM waits WHERE c.name = 'wait'), 0),
+	coalesce((SELECT max(number) FROM events WHERE c.name = 'event'), 0), coalesce((SELECT max(max(number, claim_number)) FROM waits WHERE c.name = 'wait'), 0),
 	coalesce((SELECT max(take) FROM events WHERE c.name = 'take'), 0), coalesce((SELECT max(take) FROM waits WHERE c.name = 'take'), 0)) LIMIT ?`,
 		"the counter of %s numbers is below numbers that were given",
 	},
