@@ -1,0 +1,176 @@
+package move_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/storetest"
+)
+
+// world is a store with rows in every state there is, and what to look for in a copy of it.
+type world struct {
+	answered, free, leased   *storetest.Flow
+	paid, held, alone, large rendezvous.Event
+}
+
+var kim = &rendezvous.Operator{Actor: "kim", Basis: rendezvous.BasisAuthenticated}
+
+// odd is a text that every encoding has to keep.
+const odd = `"quoted" \back {brace, ünïcode 漢 ' ]`
+
+// fill fills a store through its verbs.
+func fill(t *testing.T, h *storetest.Harness) *world {
+	t.Helper()
+	f, w := h.FixOf(t, "acme"), &world{}
+	w.answered = f.Start()
+	w.answered.Waits("w", "paid", storetest.K("order", "1"))
+	w.paid = storetest.EventOf("paid", storetest.K("order", "1"))
+	f.Send(w.paid)
+
+	w.free = f.StartAs(store.Start{WorkflowID: odd, RunID: storetest.ID("run"), Type: odd, Queue: "other", Input: []byte(`{"a":1}`)})
+	w.free.Register(rendezvous.Wait{
+		WaitID: w.free.WaitID("w"), Type: "paid", Keys: []rendezvous.Key{storetest.K("order", odd), storetest.K("z", "2"), storetest.K("a", "3")}, From: "shop",
+		Trace: rendezvous.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=b"},
+	})
+	w.free.AppendFree(w.free.Noted("n"))
+
+	driver := f.Start().Drive()
+	w.leased, w.held = driver.Flow, driver.Parked("w")
+	driver.Append(driver.Begun("e"), driver.Failed("e", false), driver.Begun("open"))
+	driver.Waits("unmet", "paid", storetest.K("open", "1"))
+	call(t)(f.CancelRun(t.Context(), driver.ID, kim, odd, false, time.Time{}))
+	call(t)(f.PauseRun(t.Context(), f.Start().Drive().ID, kim, "tea", time.Time{}))
+	paused := f.Start()
+	call(t)(f.PauseRun(t.Context(), paused.ID, kim, "tea", time.Time{}))
+	f.Start().Continue().Continue().Conclude(rendezvous.StatusFailed)
+	f.Start().Finish()
+	call(t)(f.CancelRun(t.Context(), f.Start().ID, nil, "", true, time.Time{}))
+
+	quarantine(t, h, f)
+	endOf(t, f)
+	events(t, f, w)
+	events(t, h.FixOf(t, "globex"), &world{})
+	h.Advance(11 * time.Second)
+	call(t)(h.Store.TakeWoken(t.Context(), 3))
+	return w
+}
+
+// call fails the test where a verb does.
+func call(t *testing.T) func(_ any, err error) {
+	return func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// quarantine leaves a wait quarantined and one that failed once.
+func quarantine(t *testing.T, h *storetest.Harness, f *storetest.Fix) {
+	t.Helper()
+	parked := f.Start().Drive()
+	parked.Parked("stuck")
+	for range rendezvous.QuarantineAfter {
+		fail(t, h, parked.Flow, "stuck")
+	}
+	again := f.Start().Drive()
+	again.Parked("again")
+	fail(t, h, again.Flow, "again")
+}
+
+// fail has the delivery of a parked wait fail.
+func fail(t *testing.T, h *storetest.Harness, r *storetest.Flow, effect string) {
+	t.Helper()
+	call(t)(h.Store.ParkWait(t.Context(), []store.ParkItem{{
+		Tenant: r.F.Name(), WaitID: r.WaitID(effect), Cause: store.ParkFailed, RetryIn: time.Second, Error: odd,
+	}}, time.Time{}))
+}
+
+// endOf ends a run that events are aimed at and kept for.
+func endOf(t *testing.T, f *storetest.Fix) {
+	t.Helper()
+	d := f.Start().Drive()
+	d.Parked("held")
+	d.Waits("aimed", "paid", storetest.K("aimed", d.ID))
+	call(t)(f.DeliverTo(t.Context(), d.ID, storetest.EventOf("paid"), false, time.Time{}))
+	call(t)(f.DeliverTo(t.Context(), d.ID, storetest.EventOf("refunded"), true, time.Time{}))
+	d.Conclude(rendezvous.StatusCompleted)
+}
+
+// events leaves events that nobody waits for: with and without keys and payloads, targeted, large, minted, erased.
+func events(t *testing.T, f *storetest.Fix, w *world) {
+	t.Helper()
+	w.alone = f.PutNew("shipped", storetest.K("parcel", "1"), storetest.K("parcel", odd))
+	f.PutNew("shipped")
+	call(t)(f.DeliverTo(t.Context(), f.Start().ID, storetest.EventOf("refunded"), true, time.Time{}))
+	w.large = storetest.EventOf("large", storetest.K("size", "1"))
+	w.large.Payload = bytes.Repeat([]byte{0, 1, 0xff, '"'}, rendezvous.MaxPayload/4)
+	f.Put(w.large)
+	for _, payload := range [][]byte{nil, {}} {
+		e := storetest.EventOf("bare")
+		e.Payload, e.ContentType, e.ExpiresAt, e.MintedBy = payload, "text/plain", f.H.Now(t).Add(time.Hour), kim
+		e.Source = "rendezvous:operator"
+		f.Put(e)
+	}
+	call(t)(f.ErasePayload(t.Context(), f.PutNew("secret", storetest.K("a", "b")).EventID, kim, time.Time{}))
+}
+
+// wantEverything fails the test unless the store has rows in every state, so that a copy of it proves something.
+func wantEverything(t *testing.T, b backend.Backend) {
+	t.Helper()
+	seen := map[string]bool{}
+	note := func(what string, is bool) {
+		if is {
+			seen[what] = true
+		}
+	}
+	for _, p := range pages(t, b) {
+		for _, w := range p.NewWorkflows {
+			note("leased", w.LeaseOwner != "")
+			note("pause requested", w.Pause != nil)
+			note("cancel requested", w.Cancel != nil)
+			note("paused", w.PausedBy != nil)
+			note("workflow "+string(w.Status), true)
+		}
+		for _, r := range p.NewRuns {
+			note("run "+string(r.Status), true)
+			note("retired", len(r.Retired) > 0)
+		}
+		for _, r := range p.Records {
+			note("operator", r.Operator != nil)
+			note("record with payload", r.Payload != nil)
+		}
+		for _, e := range p.NewEvents {
+			note("event "+string(e.State), true)
+			note("erased", e.Erased)
+			note("targeted", e.Target != "" && e.Live())
+			note("minted", e.Minted != nil)
+			note("no payload", e.Live() && e.Payload == nil)
+			note("empty payload", e.Live() && e.Payload != nil && len(e.Payload) == 0)
+			note("large payload", len(e.Payload) == rendezvous.MaxPayload)
+		}
+		for _, w := range p.NewWaits {
+			note("open wait", w.Open())
+			note("parked wait", !w.Open() && w.QuarantinedAt.IsZero())
+			note("failed wait", w.LastError != "" && w.QuarantinedAt.IsZero())
+			note("quarantined wait", !w.QuarantinedAt.IsZero())
+			note("traced wait", w.Trace.Parent != "")
+		}
+		note("batch", len(p.NewBatches) > 0)
+		for _, m := range p.Woken {
+			note("mark noticed", m.Notices > 0)
+		}
+	}
+	for _, what := range strings.Split("leased,pause requested,cancel requested,paused,workflow running,workflow completed,workflow failed,workflow cancelled,"+
+		"workflow paused,run continued_as_new,retired,operator,record with payload,event live,event claimed,event consumed,event dead,erased,targeted,minted,"+
+		"no payload,empty payload,large payload,open wait,parked wait,failed wait,quarantined wait,traced wait,batch,mark noticed", ",") {
+		if !seen[what] {
+			t.Errorf("the store to copy has no %s", what)
+		}
+	}
+}
