@@ -38,7 +38,7 @@ func sending(f *Fix, e rendezvous.Event) error {
 
 func registrationMeetsArrival(t *testing.T, h *Harness) {
 	fs := h.Two(t)
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		key := K("order", ID("order"))
 		var runs [2]*Flow
 		var drivers [2]*Driver
@@ -74,7 +74,7 @@ func registrationMeetsArrival(t *testing.T, h *Harness) {
 func manyMeetAtOnce(t *testing.T, h *Harness) {
 	f := h.Fix(t)
 	const many = 4
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		a, b := K("order", ID("order")), K("customer", ID("customer"))
 		keys := [][]rendezvous.Key{{a}, {a, b}, {b, a}, {a}} // each event meets each wait
 		var runs [many]*Flow
@@ -113,7 +113,7 @@ func statesOf(f *Fix, events []rendezvous.Event) []rendezvous.EventState {
 
 func eventBehindStart(t *testing.T, h *Harness) {
 	fs := h.Two(t)
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		f := fs[i%2]
 		r := &Flow{F: f, WorkflowID: ID("workflow"), ID: ID("run")}
 		e := EventOf("paid", K("order", r.ID))
@@ -218,7 +218,7 @@ func tenantsAreStrangers(t *testing.T, h *Harness) {
 
 func registrationPullsIn(t *testing.T, h *Harness) {
 	fs := h.Two(t)
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		f := fs[i%2]
 		a, b := K("a", ID("key")), K("b", ID("key"))
 		old, young := f.Start(), f.Start()

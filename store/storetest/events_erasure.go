@@ -205,7 +205,7 @@ func erasingAgainstDelivery(t *testing.T, h *Harness) {
 			return nil, err
 		}},
 	}
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		for _, way := range ways {
 			f := fs[i%2]
 			r := f.Start()

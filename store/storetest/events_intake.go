@@ -92,7 +92,7 @@ func pairsReadAlike(t *testing.T, h *Harness) {
 
 func concurrentBuffers(t *testing.T, h *Harness) {
 	f := h.Fix(t)
-	for range Rounds(t) {
+	for range h.Rounds(t) {
 		e := EventOf("paid", K("order", "1"))
 		const callers = 50
 		outcomes, errs := make([]store.Buffered, callers), make([]error, callers)

@@ -82,7 +82,7 @@ func matchingTwice(t *testing.T, h *Harness) {
 
 func twoEventsOneWait(t *testing.T, h *Harness) {
 	fs := h.Two(t)
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		f := fs[i%2]
 		r, key := f.Start(), K("order", ID("order"))
 		r.Waits("w", "paid", K("other", key.Value), key)
@@ -100,7 +100,7 @@ func twoEventsOneWait(t *testing.T, h *Harness) {
 		}).Outcome, store.RegisterAnswered)
 		r.WantAnswered("w2", second)
 	}
-	for i := range Rounds(t) { // both arrive in the race
+	for i := range h.Rounds(t) { // both arrive in the race
 		f := fs[i%2]
 		r, key := f.Start(), K("order", ID("order"))
 		r.Waits("w", "paid", key)
@@ -183,7 +183,7 @@ func olderWaitWins(t *testing.T, h *Harness) {
 }
 
 func equalInstants(t *testing.T, h *Harness) {
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		f := h.FixOf(t, fmt.Sprintf("tenant-%d", i))
 		at := h.Now(t)
 		// Ids that rise and ids that fall with the number: none of them decides.

@@ -112,7 +112,7 @@ func (o *onlooker) workflow() (bool, error) {
 
 func deliveredTogether(t *testing.T, h *Harness) {
 	fs := h.Two(t)
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		f := fs[i%2]
 		r := f.Start()
 		r.Waits("w", "paid", K("order", r.ID))
@@ -227,7 +227,7 @@ func parkedThenSuspended(t *testing.T, h *Harness) {
 }
 
 func ownerKilled(t *testing.T, h *Harness) {
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		fs := h.Two(t)
 		var runs []*Flow
 		var events []rendezvous.Event
@@ -281,7 +281,7 @@ func ownerKilled(t *testing.T, h *Harness) {
 
 func sameBatchTwice(t *testing.T, h *Harness) {
 	fs := h.Two(t)
-	for range Rounds(t) {
+	for range h.Rounds(t) {
 		var items []store.OfferItem
 		var runs []*Flow
 		var events []rendezvous.Event
@@ -470,7 +470,7 @@ func corruptEventAlone(t *testing.T, h *Harness) {
 
 func leasedKeepsPlace(t *testing.T, h *Harness) {
 	fs := h.Two(t)
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		f := fs[i%2]
 		older, younger := f.Start(), f.Start()
 		key := K("order", older.ID)

@@ -107,7 +107,7 @@ func withdrawingRefused(t *testing.T, h *Harness) {
 
 func withdrawingAgainstOffer(t *testing.T, h *Harness) {
 	fs := h.Two(t)
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		f := fs[i%2]
 		r, next := f.Start(), f.Start()
 		key := K("order", r.ID)

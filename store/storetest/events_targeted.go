@@ -387,7 +387,7 @@ func keptInOrder(t *testing.T, h *Harness) {
 func deliveringAgainstConclusion(t *testing.T, h *Harness) {
 	fs := h.Two(t)
 	seen := map[string]int{}
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		f := fs[i%2]
 		r := f.Start()
 		r.Waits("w", "paid", K("order", r.ID))
@@ -490,7 +490,7 @@ func keptForUnknown(t *testing.T, h *Harness) {
 	eq(t, "offer of what nobody asked for", f.OfferEvent(lost.EventID).Outcome, store.OfferNoWaiter)
 	never.WantKept(lost)
 
-	for i := range Rounds(t) { // the start is under way
+	for i := range h.Rounds(t) { // the start is under way
 		f := fs[i%2]
 		r := &Flow{F: f, WorkflowID: ID("workflow"), ID: ID("run")}
 		e := EventOf("paid", K("order", r.ID))
@@ -519,7 +519,7 @@ func keptForUnknown(t *testing.T, h *Harness) {
 
 func keptForShortLived(t *testing.T, h *Harness) {
 	fs := h.Two(t)
-	for i := range Rounds(t) {
+	for i := range h.Rounds(t) {
 		f := fs[i%2]
 		r := &Flow{F: f, WorkflowID: ID("workflow"), ID: ID("run")}
 		e := EventOf("paid", K("order", r.ID))

@@ -93,7 +93,7 @@ func registeringTwiceAtOnce(t *testing.T, h *Harness) {
 	eq(t, "rows of the run", len(r.Rows()), 1)
 	r.WantKinds(rendezvous.WaitRegistered)
 
-	for range Rounds(t) {
+	for range h.Rounds(t) {
 		r := f.Start()
 		w := r.Wait("w", "paid", K("order", r.ID), K("customer", "9"))
 		var number, seq [4]int64

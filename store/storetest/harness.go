@@ -46,6 +46,8 @@ type Options struct {
 	// Reopen opens again, after Close, what the backend stored; nil for a backend that keeps nothing: the cases that need it are skipped, loudly.
 	Reopen func(t *testing.T) backend.Backend
 	Engine engine.Options
+	// Fewer divides the rounds of races, where a battery repeats what another one proves; 0 and 1 are all of them.
+	Fewer int
 }
 
 // Assemble makes a harness of an empty backend, which it closes at the end of the test.
@@ -163,6 +165,12 @@ func Rounds(t testing.TB) int {
 		t.Fatalf("RDV_ROUNDS is %q, want a number from 1", text)
 	}
 	return n
+}
+
+// Rounds is how often a race is run on this harness.
+func (h *Harness) Rounds(t testing.TB) int {
+	t.Helper()
+	return max(Rounds(t)/max(h.options.Fewer, 1), 2)
 }
 
 // Race runs functions at once, in an order of chance, and waits for all. They must not call t.FailNow: what they find goes into variables of their own.

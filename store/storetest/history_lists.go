@@ -74,7 +74,7 @@ func chains(t *testing.T, h *Harness) {
 func longChain(t *testing.T, h *Harness) {
 	f := h.Fix(t)
 	first := f.Start()
-	runs := 25 * Rounds(t)
+	runs := 25 * h.Rounds(t)
 	ids := []string{first.ID}
 	for r := first; len(ids) < runs; {
 		out := must(f.ContinueAsNew(ctx, store.Continuation{RunID: r.ID, ExpectedSeq: int64(2*len(ids) - 1), BatchID: ID("batch"), NextRun: ID("run")}, now))(t, "continue")

@@ -209,7 +209,7 @@ func randomStreams(t *testing.T, h *Harness) {
 	seed := seedOf(t)
 	t.Logf("RDV_SEED=%d", seed)
 	made := 0
-	for i := range 1 + Rounds(t)/5 { // streams are long, and every step of them commits
+	for i := range 1 + h.Rounds(t)/5 { // streams are long, and every step of them commits
 		s := &stream{t: t, h: h, rand: rand.New(rand.NewPCG(seed, uint64(i)))}
 		for _, name := range []string{"acme", "globex"} {
 			m := &modelTenant{f: h.FixOf(t, fmt.Sprintf("%s-%d", name, i))}

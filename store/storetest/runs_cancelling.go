@@ -127,7 +127,7 @@ func cancelNow(t *testing.T, h *Harness) {
 
 func cancelAndDriver(t *testing.T, h *Harness) {
 	counts := map[string]int{}
-	for range Rounds(t) {
+	for range h.Rounds(t) {
 		f := h.Fix(t)
 		r := f.Start()
 		d := r.Drive()

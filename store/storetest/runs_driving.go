@@ -107,7 +107,7 @@ func unknownCancel(t *testing.T, h *Harness) {
 
 func offerAndSuspend(t *testing.T, h *Harness) {
 	counts := map[store.SuspendOutcome]int{}
-	for round := range Rounds(t) {
+	for round := range h.Rounds(t) {
 		f := h.FixOf(t, [...]string{"acme", "globex"}[round%2])
 		r := f.Start()
 		d := r.Drive()
@@ -156,7 +156,7 @@ func offerAndSuspend(t *testing.T, h *Harness) {
 
 func offersAndDriver(t *testing.T, h *Harness) {
 	const events = 6
-	for range Rounds(t) {
+	for range h.Rounds(t) {
 		f := h.Fix(t)
 		r := f.Start()
 		d := r.Drive()

@@ -339,7 +339,7 @@ func order(a, b, first rendezvous.EventID) int {
 
 func endsAtOnce(t *testing.T, h *Harness) {
 	counts := map[rendezvous.Status]int{}
-	for round := range Rounds(t) {
+	for round := range h.Rounds(t) {
 		f := h.FixOf(t, [...]string{"acme", "globex"}[round%2])
 		r := f.Start()
 		var d *Driver
@@ -392,7 +392,7 @@ func endsAtOnce(t *testing.T, h *Harness) {
 }
 
 func endAndOffer(t *testing.T, h *Harness) {
-	for range Rounds(t) {
+	for range h.Rounds(t) {
 		f := h.Fix(t)
 		r := f.Start()
 		r.Waits("w", "paid", K("order", r.ID))

@@ -124,7 +124,7 @@ func acquireAgain(t *testing.T, h *Harness) {
 
 func acquirersAtOnce(t *testing.T, h *Harness) {
 	const pods = 4
-	for round := range Rounds(t) {
+	for round := range h.Rounds(t) {
 		f := h.FixOf(t, [...]string{"acme", "globex"}[round%2])
 		r := f.Start()
 		var leases [pods]store.Lease

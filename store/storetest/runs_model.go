@@ -41,7 +41,7 @@ type move struct {
 
 func verbsOfChance(t *testing.T, h *Harness) {
 	seed := seedOf(t)
-	for round := range 4 + Rounds(t)/25 { // sequences are long, and every step of them commits
+	for round := range 4 + h.Rounds(t)/25 { // sequences are long, and every step of them commits
 		g := newGame(t, h, rand.New(rand.NewPCG(seed, uint64(round))))
 		g.play(80)
 	}

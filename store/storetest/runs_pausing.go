@@ -188,7 +188,7 @@ func pauseApplied(t *testing.T, h *Harness) {
 
 func pauseAndDriver(t *testing.T, h *Harness) {
 	counts := map[bool]int{}
-	for range Rounds(t) {
+	for range h.Rounds(t) {
 		f := h.Fix(t)
 		r := f.Start()
 		d := r.Drive()

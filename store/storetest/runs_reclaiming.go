@@ -85,7 +85,7 @@ func reclaimAsSeen(t *testing.T, h *Harness) {
 
 func reclaimAndDriver(t *testing.T, h *Harness) {
 	counts := map[store.ReclaimOutcome]int{}
-	for range Rounds(t) {
+	for range h.Rounds(t) {
 		f := h.Fix(t)
 		r := f.Start()
 		late := r.Drive()

@@ -153,7 +153,7 @@ func batchIDsOfOthers(t *testing.T, h *Harness) {
 
 func batchTwiceAtOnce(t *testing.T, h *Harness) {
 	f := h.Fix(t)
-	for range Rounds(t) {
+	for range h.Rounds(t) {
 		r := f.Start()
 		a := store.Append{RunID: r.ID, ExpectedSeq: 1, BatchID: ID("batch"), Records: recs(r.Noted("n"), r.Waited(r.Wait("w", "paid")))}
 		c := store.Continuation{RunID: r.ID, ExpectedSeq: 3, BatchID: ID("batch"), NextRun: ID("run")}

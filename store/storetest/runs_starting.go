@@ -138,7 +138,7 @@ func startOtherwise(t *testing.T, h *Harness) {
 
 func startsAtOnce(t *testing.T, h *Harness) {
 	const starters = 4
-	for round := range Rounds(t) {
+	for round := range h.Rounds(t) {
 		f := h.FixOf(t, [...]string{"acme", "globex"}[round%2])
 		s := startOf()
 		var out [starters]store.Started
@@ -180,7 +180,7 @@ func startsAtOnce(t *testing.T, h *Harness) {
 
 func startsOfOneRunID(t *testing.T, h *Harness) {
 	f := h.Fix(t)
-	for range Rounds(t) {
+	for range h.Rounds(t) {
 		a, b := startOf(), startOf()
 		b.RunID = a.RunID
 		var errs [2]error
@@ -200,7 +200,7 @@ func startsOfOneRunID(t *testing.T, h *Harness) {
 
 func startTwiceAtOnce(t *testing.T, h *Harness) {
 	f := h.Fix(t)
-	for range Rounds(t) {
+	for range h.Rounds(t) {
 		s := startOf()
 		var out [3]store.Started
 		var errs [3]error

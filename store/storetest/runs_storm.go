@@ -37,7 +37,7 @@ type sentEvent struct {
 
 func verbsAtOnce(t *testing.T, h *Harness) {
 	seed := seedOf(t)
-	for round := range Rounds(t) {
+	for round := range h.Rounds(t) {
 		s := &storm{t: t, h: h}
 		for i, name := range []string{"acme", "globex"} {
 			s.runs[i] = h.FixOf(t, name).Start()

@@ -148,7 +148,7 @@ func firstCheckDecides(t *testing.T, h *Harness) {
 
 func appendsAtOnce(t *testing.T, h *Harness) {
 	const writers = 4
-	for round := range Rounds(t) {
+	for round := range h.Rounds(t) {
 		f := h.FixOf(t, [...]string{"acme", "globex"}[round%2])
 		r := f.Start()
 		var epoch int64
