@@ -7,15 +7,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestStoresAgree is the comparison of random sequences.
+// replays is how often a sequence that failed is replayed to make it smaller.
+const replays = 500
+
+// TestStoresAgree makes random sequences on all stores.
 func TestStoresAgree(t *testing.T) {
 	kinds := open(t)
+	var last *World
+	defer func() {
+		if t.Failed() && last != nil {
+			t.Logf("made smaller: %s", Shrink(kinds, last.steps, replays))
+		}
+	}()
 	began, sequences, steps := time.Now(), 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		w := NewWorld(t, kinds)
-		t.Repeat(map[string]func(*rapid.T){"step": w.Draw})
-		w.End()
-		sequences, steps = sequences+1, steps+len(w.steps)
+		last = NewWorld(t, kinds)
+		t.Repeat(map[string]func(*rapid.T){"step": last.Draw})
+		last.End()
+		sequences, steps = sequences+1, steps+len(last.steps)
 	})
 	took := time.Since(began).Seconds()
 	t.Logf("%d sequences of %d steps in all, %.1f sequences and %.0f steps a second", sequences, steps, float64(sequences)/took, float64(steps)/took)

@@ -25,7 +25,7 @@ import (
 
 // Sequences is how many sequences a run makes: RDV_SEQUENCES, or 60; the flag -rapid.checks wins.
 func TestMain(m *testing.M) {
-	set := map[string]string{"rapid.checks": "60", "rapid.steps": "40", "rapid.nofailfile": "true"}
+	set := map[string]string{"rapid.checks": "60", "rapid.steps": "40", "rapid.nofailfile": "true", "rapid.shrinktime": "1ns"}
 	if n := os.Getenv("RDV_SEQUENCES"); n != "" {
 		set["rapid.checks"] = n
 	}

@@ -1,6 +1,7 @@
 package difftest
 
 import (
+	"math"
 	"slices"
 	"testing"
 )
@@ -26,4 +27,13 @@ func TestRepeatedNoticesComeInTheOrderOfTheItems(t *testing.T) {
 	offer := OfferBatch{Items: []Offer{{Tenant: "a", Source: "shop", ID: "1"}, {Tenant: "a", Source: "shop", ID: "2"}, {Tenant: "B", Source: "shop", ID: "1"}}}
 	deliver := DeliverParked{Items: []Held{{Tenant: "a", Run: "r1", Effect: "q1"}, {Tenant: "a", Run: "r2", Effect: "q1"}, {Tenant: "B", Run: "r1", Effect: "q1"}}}
 	Replay(t, kinds, slices.Concat(steps, slices.Repeat([]Step{offer, deliver}, 10))...)
+}
+
+// TestAnyCapOfACountIsTaken: the highest one, and one more, was a negative limit to PostgreSQL, which called it corrupt.
+func TestAnyCapOfACountIsTaken(t *testing.T) {
+	Replay(
+		t, open(t),
+		StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"},
+		QueryWorkflows{Tenant: "a", Most: math.MaxInt},
+	)
 }

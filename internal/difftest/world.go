@@ -13,6 +13,7 @@ import (
 // TB is what a sequence needs of its test: *testing.T has it, and *rapid.T.
 type TB interface {
 	Helper()
+	Logf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
@@ -133,9 +134,11 @@ func (w *World) compare(got []answer) string {
 	return ""
 }
 
+// fail says what happened and then fails in few words: rapid shrinks a sequence to a shorter one that fails in the same words.
 func (w *World) fail(s Step, diff string) {
 	w.t.Helper()
-	w.t.Fatalf("the stores differ at step %d: %s\n%s\nall steps:\n%s", len(w.steps), Go(s), diff, script(w.steps))
+	w.t.Logf("step %d: %s\n%s", len(w.steps), Go(s), diff)
+	w.t.Fatalf("the stores differ in %T", s)
 }
 
 // move moves all clocks.

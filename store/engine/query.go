@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -151,7 +152,7 @@ func (t *tenant) CountWorkflows(ctx context.Context, f store.WorkflowFilter, mos
 		return 0, false, err
 	}
 	reach := most
-	if most > 0 {
+	if most > 0 && most < math.MaxInt {
 		reach++ // one more tells a count at the cap from one beyond
 	}
 	err = t.view(ctx, "count_workflows", func(ctx context.Context, r backend.Reader) error {
