@@ -21,7 +21,8 @@ type cli struct {
 	Run        runCmd        `cmd:"" help:"Start runs, read them, end them."`
 	Wait       waitCmd       `cmd:"" help:"Register, withdraw and list waits."`
 	System     systemCmd     `cmd:"" help:"What the plane says of itself."`
-	Migrate    migrateCmd    `cmd:"" help:"Bring a store's schema up to this build."`
+	Backup     backupCmd     `cmd:"" help:"Back up the embedded store, also while it is in use."`
+	Migrate    migrateCmd    `cmd:"" help:"Bring a store's schema up to this build, or copy a store to another."`
 	Doctor     doctorCmd     `cmd:"" help:"Check store, NATS and API, and say what is wrong."`
 	Version    versionCmd    `cmd:"" help:"Show the version."`
 	Completion completionCmd `cmd:"" help:"Print shell completion: bash, zsh or fish."`
@@ -57,7 +58,7 @@ func settingsOnly(k *kong.Kong) error {
 
 // processes are the commands all of whose flags are settings, reaching the settings of all others: how a plane is reached.
 var (
-	processes = map[string]bool{"up": true, "migrate": true, "doctor": true}
+	processes = map[string]bool{"up": true, "schema": true, "backup": true, "doctor": true}
 	reaching  = []string{"server", "tenant", "token", "context", "output"}
 )
 

@@ -34,7 +34,7 @@ var layers = []layer{
 	{folder: "telemetry", deep: true, may: domain},
 	{folder: "store", may: domain},
 	{folder: "store/storetest", deep: true, may: append([]string{"store/fault", "store/traced"}, stored...), support: true},
-	{folder: "store/open", deep: true, may: append([]string{"store/memory", "store/postgres", "store/sqlite"}, stored...)},
+	{folder: "store/open", deep: true, may: append([]string{"store/memory", "store/move", "store/postgres", "store/sqlite"}, stored...)},
 	{folder: "store/memory", deep: true, may: stored},
 	{folder: "store/postgres", deep: true, may: stored},
 	{folder: "store/sqlite", deep: true, may: stored},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -162,10 +163,19 @@ func (c *copying) copy(ctx context.Context, kind backend.Kind) error {
 
 // behind tells a position, so that a row the target does not take can be found.
 func behind(p backend.Position) string {
-	if p == (backend.Position{}) {
+	var key []string
+	for _, text := range [...]string{p.Tenant, p.ID, p.Part} {
+		if text != "" {
+			key = append(key, strconv.Quote(text))
+		}
+	}
+	if p.Number > 0 {
+		key = append(key, strconv.FormatInt(p.Number, 10))
+	}
+	if len(key) == 0 {
 		return "the first ones"
 	}
-	return strings.Join(strings.Fields(fmt.Sprintf("those behind %q %q %q %d", p.Tenant, p.ID, p.Part, p.Number)), " ")
+	return "those behind " + strings.Join(key, " ")
 }
 
 // insert has rows and mark in the target together.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"net"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -217,6 +218,19 @@ func settleShards(ctx context.Context, conn *pgx.Conn, asked int) (int, error) {
 // invalidURL refuses a URL that does not parse. The driver's message may quote it, password and all.
 func invalidURL(error) error {
 	return rendezvous.InvalidField("store", "the URL does not parse; give postgres://user:password@host:port/database")
+}
+
+// Name is what the store at url is called: server and database, and nothing secret.
+func Name(url string) (string, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return "", invalidURL(err)
+	}
+	name := "postgres://" + net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))) + "/" + config.Database
+	if path := config.RuntimeParams["search_path"]; path != "" {
+		name += "?search_path=" + path
+	}
+	return name, nil
 }
 
 // Shards implements [backend.Backend].

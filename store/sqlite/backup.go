@@ -37,13 +37,18 @@ func Backup(ctx context.Context, dir, target string) error {
 	return errors.Join(err, translate(conn.Close()))
 }
 
+// Exists reports whether there is a store in dir, or at least its file.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, databaseFile))
+	return err == nil
+}
+
 // openReader opens the store in dir to be read, whoever else has it.
 func openReader(ctx context.Context, dir string) (*sqlite.Conn, error) {
-	path := filepath.Join(dir, databaseFile)
-	if _, err := os.Stat(path); err != nil { // SQLite does not say what it misses
+	if !Exists(dir) { // SQLite does not say what it misses
 		return nil, rendezvous.InvalidField("store", "there is no store in %s", dir)
 	}
-	conn, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
+	conn, err := sqlite.OpenConn(filepath.Join(dir, databaseFile), sqlite.OpenReadOnly)
 	if err != nil {
 		return nil, translate(err)
 	}

@@ -35,6 +35,9 @@ func check(ctx context.Context, dir string) (faults []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, translate(conn.Close())) }()
+	if err := checkVersion(conn); err != nil {
+		return nil, err
+	}
 	r := &reader{conn: conn}
 	if _, err := r.exec("BEGIN"); err != nil {
 		return nil, err
@@ -55,6 +58,20 @@ func check(ctx context.Context, dir string) (faults []string, err error) {
 		}
 	}
 	return faults, nil
+}
+
+// checkVersion refuses a schema that is not this build's: its laws are others.
+func checkVersion(conn *sqlite.Conn) error {
+	s, err := schema()
+	if err != nil {
+		return err
+	}
+	stored, err := pragma(conn, "user_version")
+	if err == nil && stored != len(s.Migrations) {
+		err = unavailable("the schema of the store has version %d and this build checks version %d", stored, len(s.Migrations)).
+			With("stored", stored).With("build", len(s.Migrations))
+	}
+	return err
 }
 
 // integrity is what SQLite's own check finds.
