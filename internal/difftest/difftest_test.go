@@ -19,15 +19,19 @@ func TestStoresAgree(t *testing.T) {
 			t.Logf("made smaller: %s", Shrink(kinds, last.steps, replays))
 		}
 	}()
+	came := Tally{}
 	began, sequences, steps := time.Now(), 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		last = NewWorld(t, kinds)
+		last.Came = came
+		last.Begin(t)
 		t.Repeat(map[string]func(*rapid.T){"step": last.Draw})
 		last.End()
 		sequences, steps = sequences+1, steps+len(last.steps)
 	})
 	took := time.Since(began).Seconds()
 	t.Logf("%d sequences of %d steps in all, %.1f sequences and %.0f steps a second", sequences, steps, float64(sequences)/took, float64(steps)/took)
+	t.Logf("what they came to:\n%s", came)
 }
 
 func open(t *testing.T) []Kind {

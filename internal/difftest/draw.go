@@ -1,7 +1,6 @@
 package difftest
 
 import (
-	"fmt"
 	"math/bits"
 	"reflect"
 	"slices"
@@ -18,17 +17,17 @@ var (
 	Tenants   = []string{"a", "B", "c_1"}
 	workflows = []string{"w1", "W1", "w_", "é%"}
 	runs      = []string{"r1", "r2", "r3", "R3", "r_4", "é5", "r6", "r7", "r8"}
-	effects   = []string{"e1", "e2", "E2", "é3", "e4"}
-	waits     = []string{"q1", "q2", "Q2", "é3", "q4"}
+	effects   = []string{"e1", "e2", "E2", "é3", "e4", "e5", "e6"}
+	waits     = []string{"q1", "q2", "Q2", "é3", "q4", "q5", "q6"}
 	sources   = []string{"shop", "Bank"}
 	ids       = []string{"1", "2", "3", "4", "5", "6", "a", "A", "é"}
-	kinds     = []string{"paid", "paid", "paid", "Paid"}
-	matchKeys = []string{"o=1", "o=2", "O=1", "c=1"}
+	kinds     = []string{"paid", "paid", "paid", "paid", "paid", "Paid"}
+	matchKeys = []string{"o=1", "o=1", "o=2", "o=2", "O=1", "c=1"}
 	queues    = []string{"", "fast", "Fast"}
 	people    = []string{"", "", "kim", "Éa"}
 	owners    = []string{"pod/1", "pod/2"}
 	payloads  = []string{`{"n":1}`, "", empty, "\x00\xff"}
-	batches   = []string{"", "b1", "b2", "b3", "b4", "b5", "b6"}
+	batches   = []string{"", "b1", "b2"}
 )
 
 // drawer draws one step of a world as it stands.
@@ -52,6 +51,13 @@ func shuffledIn(all ...[]choice) []func(d drawer) Step {
 		deck = append(deck, slices.Repeat([]func(d drawer) Step{c.draw}, c.weight)...)
 	}
 	return deck
+}
+
+// Begin starts a few runs: most verbs are about them.
+func (w *World) Begin(t *rapid.T) {
+	for range 4 {
+		w.Do(rapid.Custom(func(t *rapid.T) drawn { return drawn{drawer{t, w}.start()} }).Draw(t, "step").Step)
+	}
 }
 
 // Draw makes one step of chance: a new one, an earlier one again, or one that is malformed, and sometimes under a failure.
@@ -179,6 +185,14 @@ func (d drawer) rare(n int) int {
 	return 0
 }
 
+// few are one of all and up to most, mostly.
+func few[T any](d drawer, most int, all []T) []T {
+	if d.chance(10) {
+		return nil
+	}
+	return append(some(d, most-1, all), one(d, all))
+}
+
 // some are up to most of all, with repeats.
 func some[T any](d drawer, most int, all []T) []T {
 	var drawn []T
@@ -226,8 +240,8 @@ func (d drawer) flow() flow {
 	if len(all) == 0 || d.chance(20) {
 		return f
 	}
-	f.Workflow = one(d, all)
-	f.workflow, f.run, f.epoch, f.head = d.role(f.WorkflowID), d.role(f.RunID), f.LeaseEpoch, f.Head
+	f.Workflow = d.goingOn(all)
+	f.workflow, f.run, f.epoch, f.head = d.w.role(f.WorkflowID), d.w.role(f.RunID), f.LeaseEpoch, f.Head
 	if f.LeaseOwner == "" {
 		f.epoch = 0
 	}
@@ -243,15 +257,33 @@ func (d drawer) flow() flow {
 	return f
 }
 
-// flows are the tenant's workflows, those that go on first.
+// goingOn is mostly one that goes on.
+func (d drawer) goingOn(all []store.Workflow) store.Workflow {
+	on := slices.DeleteFunc(slices.Clone(all), func(f store.Workflow) bool { return f.Status.Terminal() })
+	if len(on) == 0 || d.chance(8) {
+		return one(d, all)
+	}
+	return one(d, on)
+}
+
+// driven is a workflow that is leased, if one of the tenant's is.
+func (d drawer) driven() (flow, bool) {
+	f := d.flow()
+	for range 4 {
+		if f.LeaseOwner != "" {
+			return f, true
+		}
+		f = d.flow()
+	}
+	return f, d.chance(6)
+}
+
+// flows are the tenant's workflows.
 func (d drawer) flows(tenant string) []store.Workflow {
 	got, err := d.w.look(tenant).QueryWorkflows(ctx, store.WorkflowFilter{}, rendezvous.MaxList, "")
 	if err != nil {
 		d.Fatalf("look at the workflows of %s: %v", tenant, err)
 	}
-	slices.SortStableFunc(got.Workflows, func(a, b store.Workflow) int {
-		return int(btoi(a.Status.Terminal())) - int(btoi(b.Status.Terminal()))
-	})
 	return got.Workflows
 }
 
@@ -268,15 +300,7 @@ func (d drawer) past(f flow) string {
 	if err != nil {
 		d.Fatalf("look at the runs of %s: %v", f.WorkflowID, err)
 	}
-	return d.role(one(d, chain).RunID)
-}
-
-// role is how steps name an id: minted ones by their place.
-func (d drawer) role(id string) string {
-	if i := slices.Index(d.w.sides[0].minted, id); i >= 0 {
-		return fmt.Sprintf("$%d", i+1)
-	}
-	return id
+	return d.w.role(one(d, chain).RunID)
 }
 
 // rows are the tenant's waits.
@@ -304,12 +328,15 @@ func (d drawer) held(parked bool) Held {
 		most = slices.IndexFunc(append(rows, store.WaitRow{}), func(r store.WaitRow) bool { return r.Held == nil }) - 1
 	}
 	row := rows[d.n(0, most)]
-	return Held{tenant, d.role(row.RunID), row.Effect}
+	return Held{tenant, d.w.role(row.RunID), row.Effect}
 }
 
 // name is mostly an event that was seen.
 func (d drawer) name() Name {
 	if all := d.w.known.events; len(all) > 0 && !d.chance(15) {
+		if n := len(all); n > 6 && d.chance(2) {
+			all = all[n-6:]
+		}
 		return one(d, all)
 	}
 	return Name{d.tenant(), one(d, sources), one(d, ids)}

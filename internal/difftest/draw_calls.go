@@ -2,26 +2,28 @@ package difftest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
 )
 
 // The kinds of steps, by role, and how often each is drawn.
 
 var eventChoices = []choice{
 	{10, func(d drawer) Step {
-		return BufferBatch{Items: list(d, 4, func() Put { return Put{d.tenant(), d.event()} }), At: d.at()}
+		return BufferBatch{Items: list(d, 4, func() Put { t := d.tenant(); return Put{t, d.eventFor(t, "")} }), At: d.at()}
 	}},
-	{4, func(d drawer) Step { return Buffer{d.tenant(), d.event(), d.at()} }},
+	{4, func(d drawer) Step { t := d.tenant(); return Buffer{t, d.eventFor(t, ""), d.at()} }},
 	{6, func(d drawer) Step {
 		f := d.flow()
-		return DeliverTo{f.tenant, f.run, d.event(), d.chance(2), d.at()}
+		return DeliverTo{f.tenant, f.run, d.eventFor(f.tenant, f.run), d.chance(2), d.at()}
 	}},
 	{3, func(d drawer) Step {
 		return DeliverToBatch{Items: list(d, 4, func() Targeted {
 			f := d.flow()
-			return Targeted{f.tenant, f.run, d.event(), d.chance(2)}
+			return Targeted{f.tenant, f.run, d.eventFor(f.tenant, f.run), d.chance(2)}
 		}), At: d.at()}
 	}},
 	{4, func(d drawer) Step { n := d.name(); return MatchWaiter{n.Tenant, n.Source, n.ID, d.at()} }},
@@ -33,8 +35,27 @@ var eventChoices = []choice{
 	{1, func(d drawer) Step { return Minter(d.name()) }},
 }
 
+// eventFor is rather one that an open wait of the tenant, or of its run, waits for.
+func (d drawer) eventFor(tenant, run string) Event {
+	e := d.event()
+	open := slices.DeleteFunc(d.rows(tenant), func(r store.WaitRow) bool {
+		return r.Held != nil || len(r.Keys) == 0 || run != "" && d.w.role(r.RunID) != run
+	})
+	if len(open) == 0 || d.chance(3) {
+		return e
+	}
+	of := one(d, open)
+	if e.Type, e.Keys = of.Type, append(e.Keys, one(d, of.Keys).String()); of.From != "" {
+		e.Source = of.From
+	}
+	return e
+}
+
 func (d drawer) event() Event {
-	e := Event{Source: one(d, sources), ID: one(d, ids), Type: one(d, kinds), Keys: some(d, 3, matchKeys), Payload: one(d, payloads)}
+	e := Event{Source: one(d, sources), ID: one(d, ids), Type: one(d, kinds), Keys: few(d, 3, matchKeys), Payload: one(d, payloads)}
+	if !d.chance(4) {
+		e.ID = fmt.Sprint(len(d.w.known.events), "-", d.n(1, 2))
+	}
 	if d.chance(3) {
 		e.Trace, e.ContentType = "00-"+e.ID, "application/json"
 	}
@@ -50,7 +71,7 @@ func (d drawer) event() Event {
 
 var waitChoices = []choice{
 	{8, func(d drawer) Step { t, w := d.wait(); return RegisterWait{t, w, d.at()} }},
-	{4, func(d drawer) Step { t, w := d.wait(); return Subscribe{t, w, d.at()} }},
+	{6, func(d drawer) Step { t, w := d.wait(); return Subscribe{t, w, d.at()} }},
 	{5, func(d drawer) Step {
 		return RegisterBatch{Items: list(d, 4, func() Listen { t, w := d.wait(); return Listen{t, w} }), At: d.at()}
 	}},
@@ -86,10 +107,10 @@ var waitChoices = []choice{
 // wait is a wait of a run, or one that is registered already, as it is.
 func (d drawer) wait() (string, Wait) {
 	f := d.flow()
-	w := Wait{Run: f.run, Effect: one(d, waits), Type: one(d, kinds), Keys: some(d, 3, matchKeys), Epoch: f.epoch}
+	w := Wait{Run: f.run, Effect: one(d, waits), Type: one(d, kinds), Keys: few(d, 3, matchKeys), Epoch: f.epoch}
 	if rows := d.rows(f.tenant); len(rows) > 0 && d.chance(4) {
 		r := one(d, rows)
-		w = Wait{Run: d.role(r.RunID), Effect: r.Effect, Type: r.Type, From: r.From, Attempt: r.Attempt, Epoch: d.epoch(Held{f.tenant, r.RunID, r.Effect})}
+		w = Wait{Run: d.w.role(r.RunID), Effect: r.Effect, Type: r.Type, From: r.From, Attempt: r.Attempt, Epoch: d.epoch(Held{f.tenant, r.RunID, r.Effect})}
 		for _, k := range r.Keys {
 			w.Keys = append(w.Keys, k.String())
 		}
@@ -108,7 +129,7 @@ func (d drawer) wait() (string, Wait) {
 // epoch is the one under which a wait's run is driven, mostly.
 func (d drawer) epoch(h Held) int64 {
 	for _, f := range d.flows(h.Tenant) {
-		if d.role(f.RunID) == h.Run && f.LeaseOwner != "" && !d.chance(8) {
+		if d.w.role(f.RunID) == h.Run && f.LeaseOwner != "" && !d.chance(8) {
 			return f.LeaseEpoch
 		}
 	}
@@ -134,19 +155,19 @@ func (d drawer) park() Park {
 }
 
 var runChoices = []choice{
-	{8, func(d drawer) Step { return d.start() }},
+	{6, func(d drawer) Step { return d.start() }},
 	{14, func(d drawer) Step { return d.append() }},
-	{3, func(d drawer) Step { return d.conclude() }},
+	{1, func(d drawer) Step { return d.conclude() }},
 	{2, func(d drawer) Step {
 		f := d.flow()
 		return ContinueAsNew{
-			Tenant: f.tenant, Run: f.run, Epoch: f.epoch, Expected: f.head, Batch: one(d, batches), Next: one(d, append([]string{"r8", ""}, runs...)),
+			Tenant: f.tenant, Run: f.run, Epoch: f.epoch, Expected: f.head, Batch: d.batch(), Next: one(d, append([]string{"r8", ""}, runs...)),
 			Input: one(d, payloads), Type: one(d, []string{"", "Order"}), Queue: one(d, queues), Operator: one(d, people), At: d.at(),
 		}
 	}},
 	{2, func(d drawer) Step {
 		f := d.flow()
-		return CancelRun{f.tenant, f.run, one(d, people), one(d, []string{"", "why"}), d.chance(3), d.at()}
+		return CancelRun{f.tenant, f.run, one(d, people), one(d, []string{"", "why"}), d.chance(4), d.at()}
 	}},
 	{3, func(d drawer) Step {
 		f := d.flow()
@@ -174,7 +195,7 @@ func (d drawer) start() Step {
 
 func (d drawer) append() Step {
 	f := d.flow()
-	a := Append{Tenant: f.tenant, Run: f.run, Epoch: f.epoch, Expected: f.head, Batch: one(d, batches), At: d.at()}
+	a := Append{Tenant: f.tenant, Run: f.run, Epoch: f.epoch, Expected: f.head, Batch: d.batch(), At: d.at()}
 	if d.chance(15) {
 		a.Workflow, a.Run, a.Epoch, a.Expected = one(d, workflows), one(d, runs), 0, 0
 		a.Records = append(a.Records, Record{Kind: "run.started", Data: `{"type":"order","queue":"fast"}`, Payload: one(d, payloads)})
@@ -182,7 +203,7 @@ func (d drawer) append() Step {
 	for range d.n(0, 4) {
 		a.Records = append(a.Records, d.record(f))
 	}
-	switch d.n(1, 20) {
+	switch d.n(1, 40) {
 	case 20:
 		a.Records = append(a.Records, Record{Kind: "run.paused", Operator: one(d, people)})
 	case 19:
@@ -191,7 +212,7 @@ func (d drawer) append() Step {
 		a.Records = append(a.Records, Record{Kind: "run.failed", Data: `{"code":"x","reason":"é","failed_effect":"e1"}`})
 	case 17:
 		a.Records = append(a.Records, d.successor(f)...)
-	case 16:
+	case 15, 16:
 		a.Records = append(a.Records, Record{Kind: "run.resumed"})
 	}
 	return a
@@ -200,38 +221,83 @@ func (d drawer) append() Step {
 // record is a record of chance, more or less in order.
 func (d drawer) record(f flow) Record {
 	r := Record{Effect: one(d, effects)}
-	switch d.n(0, 9) {
+	begun := d.begun(f)
+	switch d.n(0, 11) {
 	case 0, 1, 2:
 		r.Kind, r.Data, r.Payload = "effect.started", `{"name":"charge"}`, one(d, payloads)
 	case 3, 4:
 		r.Kind, r.Payload = "effect.done", one(d, payloads)
+		r.Effect = one(d, append(begun, r.Effect))
 	case 5:
+		r.Effect = one(d, append(begun, r.Effect))
 		r.Kind, r.Data = "effect.failed", fmt.Sprintf(`{"code":"c","reason":"r","retryable":%v}`, d.chance(2))
 	case 6:
-		return Record{Kind: "note", Data: one(d, []string{`{"name":"n"}`, `{"name":"n","b":[1,2.50,"\u0000"],"a":null}`, `{"name":""}`, `{`}), Payload: one(d, payloads)}
+		r = Record{Kind: "note", Data: one(d, []string{`{"name":"n"}`, `{"name":"n","b":[1,2.50,"\u0000"],"a":null}`}), Payload: one(d, payloads)}
+		if d.chance(8) {
+			r.Data = one(d, []string{`{"name":""}`, `{`, `{"name":"\ud800"}`, `{"name":"n","name":"m"}`})
+		}
+		return r
 	case 7:
 		r.Effect, r.Kind = one(d, waits), "wait.registered"
 		r.Data = fmt.Sprintf(`{"type":%q,"keys":[{"namespace":"o","value":"%d"}]}`, one(d, kinds), d.n(1, 2))
 	case 8:
-		r.Effect, r.Kind = d.held(false).Effect, "wait.withdrawn"
-	default:
+		r.Effect, r.Kind = d.waitOf(f, false), "wait.withdrawn"
+	case 9:
 		return d.answered(f)
+	default:
+		r.Kind, r.Data = "effect.started", `{"name":"charge"}`
 	}
-	r.Attempt = d.rare(6)
+	r.Attempt = d.rare(10)
 	return r
+}
+
+// begun are the effects of the run that are open.
+func (d drawer) begun(f flow) []string {
+	records, err := d.w.look(f.tenant).ReadHistory(ctx, f.WorkflowID)
+	if f.WorkflowID == "" || err != nil {
+		return nil
+	}
+	var open []string
+	for _, r := range records {
+		switch {
+		case r.RunID != f.RunID || r.Kind.IsWait():
+		case r.Kind == rendezvous.EffectStarted:
+			open = append(open, r.Effect)
+		case r.Kind.Phase() == rendezvous.PhaseClose:
+			open = slices.DeleteFunc(open, func(e string) bool { return e == r.Effect })
+		}
+	}
+	return open
 }
 
 // answered is mostly the answer that a wait of the run is owed.
 func (d drawer) answered(f flow) Record {
-	r := Record{Kind: "wait.answered", Effect: one(d, waits)}
+	r := Record{Kind: "wait.answered", Effect: d.waitOf(f, true)}
 	n := d.name()
 	for _, row := range d.rows(f.tenant) {
-		if row.Held != nil && row.RunID == f.RunID {
-			r.Effect, n.Source, n.ID = row.Effect, row.Held.Source, row.Held.ID
+		if row.Held != nil && row.RunID == f.RunID && row.Effect == r.Effect {
+			n.Source, n.ID = row.Held.Source, row.Held.ID
 		}
 	}
 	r.Data = fmt.Sprintf(`{"event_source":%q,"event_id":%q,"event_type":"paid"}`, n.Source, n.ID)
 	return r
+}
+
+// waitOf is mostly a wait of the run, one that holds an event where that is asked.
+func (d drawer) waitOf(f flow, held bool) string {
+	rows := slices.DeleteFunc(d.rows(f.tenant), func(r store.WaitRow) bool { return r.RunID != f.RunID || held && r.Held == nil })
+	if len(rows) == 0 || d.chance(10) {
+		return one(d, waits)
+	}
+	return one(d, rows).Effect
+}
+
+// batch is mostly an id that nothing had before.
+func (d drawer) batch() string {
+	if d.chance(4) {
+		return one(d, batches)
+	}
+	return fmt.Sprint("n", len(d.w.steps))
 }
 
 // successor are the two records that continue a run.
@@ -246,7 +312,7 @@ func (d drawer) successor(f flow) []Record {
 func (d drawer) conclude() Step {
 	f := d.flow()
 	c := Conclude{
-		Tenant: f.tenant, Run: f.run, Epoch: f.epoch, Expected: f.head, Batch: one(d, batches), Outcome: one(d, []string{"completed", "failed", "cancelled"}),
+		Tenant: f.tenant, Run: f.run, Epoch: f.epoch, Expected: f.head, Batch: d.batch(), Outcome: one(d, []string{"completed", "failed", "cancelled"}),
 		Operator: one(d, people), At: d.at(),
 	}
 	switch c.Outcome {
@@ -261,21 +327,39 @@ func (d drawer) conclude() Step {
 }
 
 var leaseChoices = []choice{
-	{9, func(d drawer) Step {
-		f := d.flow()
-		return AcquireLease{f.tenant, f.run, one(d, owners), one(d, ttls), one(d, []string{"k1", "k2", "k3"})}
-	}},
+	{6, func(d drawer) Step { return d.acquire(d.flow()) }},
 	{2, func(d drawer) Step {
-		f := d.flow()
+		f, ok := d.driven()
+		if !ok {
+			return d.acquire(f)
+		}
 		owner := f.LeaseOwner
 		if owner == "" || d.chance(6) {
 			owner = one(d, owners)
 		}
 		return RenewLease{f.tenant, f.run, owner, f.epoch, one(d, ttls)}
 	}},
-	{4, func(d drawer) Step { f := d.flow(); return Collect{f.tenant, f.run, f.epoch} }},
-	{5, func(d drawer) Step { f := d.flow(); return Suspend{f.tenant, f.run, f.epoch, f.head, d.chance(2)} }},
-	{3, func(d drawer) Step { f := d.flow(); return ReleaseLease{f.tenant, f.run, f.epoch} }},
+	{4, func(d drawer) Step {
+		f, ok := d.driven()
+		if !ok {
+			return d.acquire(f)
+		}
+		return Collect{f.tenant, f.run, f.epoch}
+	}},
+	{4, func(d drawer) Step {
+		f, ok := d.driven()
+		if !ok {
+			return d.acquire(f)
+		}
+		return Suspend{f.tenant, f.run, f.epoch, f.head, d.chance(2)}
+	}},
+	{2, func(d drawer) Step {
+		f, ok := d.driven()
+		if !ok {
+			return d.acquire(f)
+		}
+		return ReleaseLease{f.tenant, f.run, f.epoch}
+	}},
 	{3, func(d drawer) Step { return d.reclaim() }},
 	{3, func(d drawer) Step {
 		if len(d.w.vague) > 0 {
@@ -285,12 +369,17 @@ var leaseChoices = []choice{
 	}},
 	{8, func(d drawer) Step {
 		return Advance{one(d, []time.Duration{
-			time.Microsecond, time.Second, 3 * time.Second, 10 * time.Second, 40 * time.Second, 2 * time.Hour, -time.Second, -time.Microsecond,
+			time.Microsecond, time.Second, time.Second, 3 * time.Second, 10 * time.Second, 10 * time.Second, 40 * time.Second, 2 * time.Hour,
+			-time.Second, -time.Microsecond,
 		})}
 	}},
 }
 
-var ttls = []time.Duration{30 * time.Second, 2 * time.Second, 5 * time.Second, time.Hour, time.Second}
+func (d drawer) acquire(f flow) Step {
+	return AcquireLease{f.tenant, f.run, one(d, owners), one(d, ttls), one(d, []string{"k1", "k2", "k3"})}
+}
+
+var ttls = []time.Duration{30 * time.Second, 30 * time.Second, 2 * time.Second, 5 * time.Second, time.Hour, time.Hour, time.Second}
 
 // reclaim names leases as they were seen, expired ones mostly.
 func (d drawer) reclaim() Step {
@@ -300,7 +389,7 @@ func (d drawer) reclaim() Step {
 	}
 	var items []Reclaim
 	for _, r := range rows {
-		items = append(items, Reclaim{r.Tenant, d.role(r.WorkflowID), r.Epoch, r.ExpiresAt.Sub(Base)})
+		items = append(items, Reclaim{r.Tenant, d.w.role(r.WorkflowID), r.Epoch, r.ExpiresAt.Sub(Base)})
 	}
 	if f := d.flow(); len(items) == 0 || d.chance(5) {
 		items = append(items, Reclaim{f.tenant, f.workflow, f.epoch, d.w.now + time.Second})
@@ -309,18 +398,18 @@ func (d drawer) reclaim() Step {
 }
 
 var listChoices = []choice{
-	{3, func(d drawer) Step {
+	{2, func(d drawer) Step {
 		w := Waiting{Tenant: d.tenant(), Limit: d.limit(), Cursor: d.cursor()}
 		w.Run, w.Type, w.Key, w.State = d.waitFilter()
 		return w
 	}},
-	{3, func(d drawer) Step {
+	{2, func(d drawer) Step {
 		w := ParkedWaits{Tenant: d.tenant(), Limit: d.limit(), Cursor: d.cursor()}
 		w.Run, w.Type, w.Key, w.State = d.waitFilter()
 		return w
 	}},
 	{1, func(d drawer) Step { return QuarantinedWaits{d.tenant(), d.limit(), d.cursor()} }},
-	{5, func(d drawer) Step {
+	{3, func(d drawer) Step {
 		return QueryWorkflows{
 			Tenant: d.tenant(), Types: some(d, 2, []string{"order", "Order"}), Statuses: some(d, 2, []string{"running", "paused", "completed", "cancelled"}),
 			Queues: some(d, 2, []string{"default", "fast", "Fast"}), Prefix: one(d, []string{"", "w", "W", "w_", "é", "%"}),

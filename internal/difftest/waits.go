@@ -202,7 +202,7 @@ func (t TakeParked) ask(s *side) (any, error) {
 
 func (TakeParked) learn(w *World, got any) {
 	for _, row := range got.(store.Taken[store.TakenWait]).Rows {
-		w.known.taken = append(w.known.taken, Held{row.Tenant, row.RunID, row.Effect})
+		w.known.taken = append(w.known.taken, Held{row.Tenant, w.role(row.RunID), row.Effect})
 	}
 }
 

@@ -3,6 +3,7 @@ package difftest
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +26,9 @@ type World struct {
 	now   time.Duration // behind Base
 	known seen
 	vague []window // see TakeWoken
+
+	// Came counts what the steps came to, where it is set.
+	Came Tally
 }
 
 // window is a stretch of time, behind Base.
@@ -81,6 +85,9 @@ func (w *World) Do(s Step) {
 	}
 	if diff := w.compare(got); diff != "" {
 		w.fail(s, diff)
+	}
+	if w.Came != nil {
+		w.Came.count(s, got[0])
 	}
 	if l, ok := s.(learning); ok && got[0].err == nil {
 		l.learn(w, got[0].value)
@@ -160,6 +167,14 @@ func (w *World) look(tenant string) store.Tenant {
 		w.t.Fatalf("take the handle of %q: %v", tenant, err)
 	}
 	return t
+}
+
+// role is how steps name an id of the first side: minted ones by their place.
+func (w *World) role(id string) string {
+	if i := slices.Index(w.sides[0].minted, id); i >= 0 {
+		return fmt.Sprintf("$%d", i+1)
+	}
+	return id
 }
 
 // End compares everything that can be read, and then what the passes find.
