@@ -125,7 +125,9 @@ var queries = []query{
 	{"Scan of events", 20, scan(backend.Events, backend.Position{Number: 77})},
 	{"Scan of waits", 20, scan(backend.Waits, backend.Position{Tenant: "acme", ID: "live-1", Part: "w"})},
 	{"Scan of marks", 20, scan(backend.Marks, backend.Position{Tenant: "globex", ID: "live-1"})},
-	{"About", 1, func(ctx context.Context, tx backend.Tx) error { return ask(tx.(backend.Target).About(ctx, backend.Events)) }},
+	{"About", 1, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.(backend.Target).About(ctx, backend.Events))
+	}},
 	{"Given", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.(backend.Target).Given(ctx)) }},
 	{"Raise", 3, func(ctx context.Context, tx backend.Tx) error {
 		return tx.(backend.Target).Raise(ctx, backend.Numbers{Event: 1, Wait: 1, Take: 1})
