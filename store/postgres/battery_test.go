@@ -99,5 +99,7 @@ func TestBatteryDecorated(t *testing.T) {
 		traced.Wrap(otel.Tracer("test"), otel.Meter("test"), clock.System),
 		func(b backend.Backend) backend.Backend { return fault.Wrap(b) },
 	}
-	storetest.Run(t, func(t *testing.T) *storetest.Harness { return s.harness(t, storetest.Options{Layers: layers, Fewer: 10}) })
+	storetest.Run(t, func(t *testing.T) *storetest.Harness {
+		return s.harness(t, storetest.Options{Layers: layers, Fewer: 10})
+	})
 }

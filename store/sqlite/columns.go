@@ -263,4 +263,6 @@ func operatorTexts(o *rendezvous.Operator) (actor, basis string) {
 }
 
 // free is free text fit to be stored: it may come from an error of anything.
-func free(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD") }
+func free(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}

@@ -59,7 +59,7 @@ func (r *reader) History(ctx context.Context, key backend.WorkflowKey, from, to 
 	err := r.query(ctx, historySQL, func(c *columns) error {
 		total += c.tally()
 		if len(page) > 0 && total > maxBytes { // one record always fits, however large it is
-			return enough
+			return errEnough
 		}
 		rec, err := decodeRecord(c)
 		page = append(page, rec)
@@ -160,7 +160,7 @@ func (r *reader) LastFailure(ctx context.Context, key backend.RunKey) (string, e
 		}
 		if !d.Retryable {
 			last = rec.Effect
-			return enough
+			return errEnough
 		}
 		return nil
 	}, key.Tenant, key.ID)

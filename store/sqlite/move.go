@@ -40,7 +40,7 @@ func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Posi
 				return err
 			}
 			if p.Bytes >= maxBytes {
-				return enough
+				return errEnough
 			}
 			return nil
 		}, append(key, max(limit, 0))...)

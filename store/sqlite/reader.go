@@ -18,10 +18,10 @@ type reader struct {
 // Now implements [backend.Reader].
 func (r *reader) Now() time.Time { return r.now }
 
-// enough ends a query before its last row.
-var enough = errors.New("enough rows")
+// errEnough ends a query before its last row.
+var errEnough = errors.New("enough rows")
 
-// query runs one statement, prepared once per connection, and hands over its rows one by one, until each answers enough or an error.
+// query runs one statement, prepared once per connection, and hands over its rows one by one, until each answers errEnough or an error.
 func (r *reader) query(ctx context.Context, sql string, each func(c *columns) error, args ...any) error {
 	if err := alive(ctx); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (r *reader) query(ctx context.Context, sql string, each func(c *columns) er
 		c.at, c.bad = 0, ""
 		if err := each(&c); err != nil {
 			_ = stmt.Reset()
-			if errors.Is(err, enough) {
+			if errors.Is(err, errEnough) {
 				return nil
 			}
 			return err
