@@ -200,7 +200,7 @@ func (d drawer) append() Step {
 		a.Workflow, a.Run, a.Epoch, a.Expected = one(d, workflows), one(d, runs), 0, 0
 		a.Records = append(a.Records, Record{Kind: "run.started", Data: `{"type":"order","queue":"fast"}`, Payload: one(d, payloads)})
 	}
-	for range d.n(0, 4) {
+	for range d.n(0, d.n(1, 4)) {
 		a.Records = append(a.Records, d.record(f))
 	}
 	switch d.n(1, 40) {

@@ -1,11 +1,13 @@
 package difftest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -26,15 +28,23 @@ import (
 // Sequences is how many sequences a run makes: RDV_SEQUENCES, or 60; the flag -rapid.checks wins.
 func TestMain(m *testing.M) {
 	set := map[string]string{"rapid.checks": "60", "rapid.steps": "40", "rapid.nofailfile": "true", "rapid.shrinktime": "1ns"}
-	if n := os.Getenv("RDV_SEQUENCES"); n != "" {
-		set["rapid.checks"] = n
-	}
+	set["rapid.checks"] = cmp.Or(os.Getenv("RDV_SEQUENCES"), set["rapid.checks"])
 	for name, value := range set {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
 	}
 	goleak.VerifyTestMain(pgtest.WithCluster(m))
+}
+
+// sequences is how many histories of overlapping calls a test makes.
+func sequences(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func memoryKind() Kind {
@@ -73,7 +83,8 @@ func sqliteKind(t *testing.T) Kind {
 		}
 	})
 	return Kind{
-		Name: "sqlite",
+		Name:   "sqlite",
+		Serial: true,
 		Empty: func() (backend.Backend, error) {
 			c.Set(Base)
 			return b, sqlitex.ExecuteScript(other, tables, nil)

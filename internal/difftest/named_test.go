@@ -1,9 +1,16 @@
 package difftest
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/fault"
 )
 
 // Sequences that once told the stores apart, or a store from itself.
@@ -36,4 +43,29 @@ func TestAnyCapOfACountIsTaken(t *testing.T) {
 		StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"},
 		QueryWorkflows{Tenant: "a", Most: math.MaxInt},
 	)
+}
+
+// TestAClaimWhoseWaitIsTakenMeanwhile: a wait that was taken between two reads of a claim for it left nobody as the event's lowest wait, and the claim
+// panicked.
+func TestAClaimWhoseWaitIsTakenMeanwhile(t *testing.T) {
+	w := NewWorld(t, []Kind{postgresKind(t)})
+	s := w.sides[0]
+	w.Do(StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"})
+	const lock = 4 // behind the reads of the wait, of its events and of their waits; who holds it has the wait
+	for call := 1; call <= lock; call++ {
+		name := fmt.Sprint(call)
+		w.Do(Subscribe{Tenant: "a", Wait: Wait{Run: "r1", Effect: name, Type: "paid", Keys: []string{"o=" + name}}})
+		w.Do(Buffer{Tenant: "a", Event: Event{Source: "shop", ID: name, Type: "paid", Keys: []string{"o=" + name}}})
+		meanwhile := s.faults.Arm(fault.Failure{Verb: "claim_for", Point: fault.AtCall, Call: call, Do: func(ctx context.Context) error {
+			_, err := w.look("a").MatchWaiter(ctx, rendezvous.EventID{Source: "shop", ID: name}, time.Time{})
+			return err
+		}})
+		got, err := ClaimFor{Tenant: "a", Run: "r1", Effect: name}.ask(s)
+		if claim, ok := got.(store.Claim); err != nil || !ok || claim.Event == nil || claim.Event.ID != name {
+			t.Fatalf("claim for a wait that was taken before call %d: %+v, %v", call, got, err)
+		}
+		if meanwhile.Struck() == 0 {
+			t.Fatalf("a claim makes fewer calls than %d", call)
+		}
+	}
 }

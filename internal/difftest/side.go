@@ -21,6 +21,8 @@ var Base = time.Date(2026, 3, 4, 5, 6, 7, 891_011_000, time.UTC)
 // Kind is a kind of store under test. It is opened once and lends an empty store to one sequence after the other.
 type Kind struct {
 	Name string
+	// Serial says that writers exclude one another, so that what a verb decides is so when it commits.
+	Serial bool
 	// Empty answers the backend with nothing in it and its now at Base.
 	Empty func() (backend.Backend, error)
 	// Shift moves the store's now.

@@ -74,6 +74,9 @@ func (p *plan) claim(w *waitNode) *eventNode {
 		p.x.take(e, w) // a guess, for what the next in line will ask
 		return nil
 	}
+	if first == nil { // w itself was taken since its row was read: that it moved on is found out behind
+		return nil
+	}
 	if first != w {
 		p.judged = append(p.judged, first)
 		return nil
