@@ -52,6 +52,7 @@ var layers = []layer{
 	{folder: "bench", deep: true, every: true, support: true},
 	{folder: "examples", deep: true, every: true, support: true},
 	{folder: "internal/difftest", deep: true, every: true, support: true},
+	{folder: "rendezvoustest", deep: true, every: true, support: true},
 	{folder: "internal/lint", deep: true, support: true},
 	{folder: "internal/node", deep: true, every: true},
 	{folder: "internal/worker", deep: true, may: domain},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/api"
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/delivery"
 	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/store/backend"
@@ -75,6 +76,8 @@ type Config struct {
 	Logger                      *slog.Logger // instead of the one that Log and JSON ask for
 	// Wrap decorates the storage engine below its traces: so a test breaks the store. nil: nothing.
 	Wrap func(backend.Backend) backend.Backend
+	// StoreClock is the store's now, for tests: not with PostgreSQL, which has its own. nil: the system's.
+	StoreClock clock.Clock
 
 	tokens *api.Tokens // of the role ingest
 }

@@ -143,7 +143,7 @@ func (n *Node) startStore(ctx context.Context) error {
 	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(startPatience))
 	try := func() error {
 		s, err := open.Open(ctx, n.cfg.Store, open.Options{
-			Clock: clock.System, Shards: n.cfg.Shards, MaxEvent: n.cfg.Limit, Migrate: n.cfg.Migrate, Wrap: wrap,
+			Clock: clock.System, Now: n.cfg.StoreClock, Shards: n.cfg.Shards, MaxEvent: n.cfg.Limit, Migrate: n.cfg.Migrate, Wrap: wrap,
 		})
 		if err != nil && !errors.Is(err, rendezvous.ErrUnavailable) {
 			return backoff.Permanent(err)

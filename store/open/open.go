@@ -24,7 +24,8 @@ import (
 
 // Options are the settings of a store; the zero value is good.
 type Options struct {
-	Clock    clock.Clock // the now of memory and SQLite; with PostgreSQL it only measures pauses, the store's now being the database's. Default clock.System
+	Clock    clock.Clock // measures pauses, and is the now of memory and SQLite unless Now is given. Default clock.System
+	Now      clock.Clock // the now of memory and SQLite alone, for tests whose pauses go on; PostgreSQL has its own and refuses it
 	Shards   int         // N, fixed when a store is created; 0 is what it was created with, and rendezvous.DefaultShards for a new one
 	MaxEvent int         // an event's payload in bytes, at most rendezvous.MaxPayload, which is the default
 	Migrate  bool        // bring a durable store's schema to this build's version first; without it an older one is refused
@@ -84,6 +85,11 @@ func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	if o.Clock == nil {
 		o.Clock = clock.System
 	}
+	if o.Now == nil {
+		o.Now = o.Clock
+	} else if Kind(url) == kindPostgres {
+		return nil, rendezvous.InvalidField("now", "a PostgreSQL store has a clock of its own; no other can be given")
+	}
 	b, err := openBackend(ctx, url, o)
 	if err != nil {
 		return nil, err
@@ -105,7 +111,7 @@ func openBackend(ctx context.Context, url string, o Options) (backend.Backend, e
 	}
 	switch which {
 	case kindSQLite:
-		b, err := sqlite.Open(ctx, sqlite.Config{Dir: directory(url), Clock: o.Clock, Shards: o.Shards, Migrate: o.Migrate})
+		b, err := sqlite.Open(ctx, sqlite.Config{Dir: directory(url), Clock: o.Now, Shards: o.Shards, Migrate: o.Migrate})
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +131,7 @@ func openBackend(ctx context.Context, url string, o Options) (backend.Backend, e
 	if o.Shards == 0 {
 		o.Shards = rendezvous.DefaultShards
 	}
-	return memory.Open(o.Clock, o.Shards), nil
+	return memory.Open(o.Now, o.Shards), nil
 }
 
 // Migrate brings the schema of the durable store at url to this build's version. A schema that is there already is left alone; a newer one is refused.
