@@ -2,14 +2,18 @@ package messaging
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/nats-io/nats-server/v2/server"
 
 	rendezvous "github.com/rendezvous-events/rendezvous"
@@ -29,6 +33,7 @@ type Embedded struct {
 
 	mu     sync.Mutex
 	server *server.Server // nil while down
+	lock   *flock.Flock   // of StoreDir, while the server is up
 }
 
 // StartEmbedded opens the store and starts the server. A directory that cannot be used or a port that is taken is an error here.
@@ -50,12 +55,37 @@ func (e *Embedded) Start() error {
 	if err := os.MkdirAll(e.cfg.StoreDir, 0o700); err != nil {
 		return rendezvous.InvalidField("data", "cannot be created; name a directory this user may write").Because(err)
 	}
-	s, err := e.newServer()
+	lock, err := takeFolder(e.cfg.StoreDir)
 	if err != nil {
 		return err
 	}
-	e.server = s
+	s, err := e.newServer()
+	if err != nil {
+		return errors.Join(err, lock.Unlock())
+	}
+	e.server, e.lock = s, lock
 	return nil
+}
+
+// lockFile is in the folder of the streams.
+const lockFile = "lock"
+
+// takeFolder keeps other servers out: two of them on the same files spoil the streams, and JetStream does not look. The lock goes with the process; the number
+// in the file only tells who has it.
+func takeFolder(dir string) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
+	got, err := lock.TryLock()
+	if err != nil {
+		return nil, rendezvous.InvalidField("data", "its folder of NATS cannot be locked; name a directory this user may write").Because(err)
+	}
+	if !got {
+		owner, _ := os.ReadFile(lock.Path()) // it only makes the message better
+		return nil, rendezvous.InvalidField("data", "its folder of NATS is in use by another process (%.20s); give another --data", strings.TrimSpace("pid "+string(owner)))
+	}
+	if err := os.WriteFile(lock.Path(), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return nil, errors.Join(rendezvous.InvalidField("data", "its folder of NATS cannot be written; name a directory this user may write").Because(err), lock.Unlock())
+	}
+	return lock, nil
 }
 
 func (e *Embedded) newServer() (*server.Server, error) {
@@ -151,21 +181,21 @@ func (e *Embedded) Deleting(stream, consumer string) bool {
 // server drains nobody without a listener. Idempotent.
 func (e *Embedded) Shutdown(ctx context.Context) error {
 	e.mu.Lock()
-	s := e.server
-	e.server = nil
+	s, lock := e.server, e.lock
+	e.server, e.lock = nil, nil
 	e.mu.Unlock()
 	if s == nil {
 		return nil
 	}
-	down := make(chan struct{})
+	down := make(chan error, 1)
 	go func() {
-		defer close(down)
 		s.Shutdown()
 		s.WaitForShutdown()
+		down <- lock.Unlock()
 	}()
 	select {
-	case <-down:
-		return nil
+	case err := <-down:
+		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
