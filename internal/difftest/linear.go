@@ -83,7 +83,43 @@ func told(history []porcupine.Operation) string {
 	var b strings.Builder
 	for _, o := range sorted {
 		got := o.Output.(answer)
-		fmt.Fprintf(&b, "\t%3d..%3d client %d: %s\n\t\t%+v %v\n", o.Call, o.Return, o.ClientId, Go(o.Input.(Step)), got.value, got.err)
+		fmt.Fprintf(&b, "\t%3d..%3d client %d: %s\n\t\t", o.Call, o.Return, o.ClientId, Go(o.Input.(Step)))
+		if got.err != nil {
+			fmt.Fprintln(&b, got.err)
+			continue
+		}
+		brief(&b, reflect.ValueOf(got.value), 3)
+		b.WriteString("\n")
 	}
 	return b.String()
 }
+
+// brief writes what is filled in of an answer, without what would only make it long.
+func brief(b *strings.Builder, v reflect.Value, depth int) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		brief(b, v.Elem(), depth)
+	case reflect.Slice:
+		b.WriteString("[")
+		for i := range min(v.Len(), 8) {
+			brief(b, v.Index(i), depth-1)
+			b.WriteString(" ")
+		}
+		b.WriteString("]")
+	case reflect.Struct:
+		b.WriteString("{")
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Name
+			if v.Field(i).IsZero() || depth == 0 || slices.Contains(lengthy, name) {
+				continue
+			}
+			b.WriteString(" " + name + ":")
+			brief(b, v.Field(i), depth-1)
+		}
+		b.WriteString("}")
+	default:
+		fmt.Fprint(b, v)
+	}
+}
+
+var lengthy = []string{"Notices", "ReceivedAt", "RegisteredAt", "Remaining", "ExpiresAt", "Payload", "Tenant", "Type", "Keys", "Records", "EventTrace", "WaitTrace", "Queue"}

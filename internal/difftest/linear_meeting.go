@@ -39,9 +39,12 @@ const driven = "driven"
 
 // meetingLaw is events.md section 3 for them.
 func meetingLaw(m meeting, call Step, got any, err error) (bool, meeting) {
-	if d, ok := call.(Decided); ok {
-		allowed, _ := meetingLaw(m, d.Step, got, err)
+	switch c := call.(type) {
+	case Decided:
+		allowed, _ := meetingLaw(m, c.Step, got, err)
 		return allowed, m
+	case Older:
+		return m.stoodBefore(c, got.(store.Match)), m
 	}
 	m = meeting{slices.Clone(m.events), slices.Clone(m.waits)}
 	switch c := call.(type) {
@@ -227,11 +230,23 @@ type Decided struct{ Step }
 // Made is when it committed: both sides of each pair are open still, or were a pair before.
 type Made struct{ Step }
 
-// apart tells the two moments of such calls apart, for stores that let others write in between: each is a call of its own in the time of the whole.
+// Older is a match that found an older event in its way: the wait and that event were read one after the other, and the caller is only told whom to offer
+// first.
+type Older struct{ MatchWaiter }
+
+func (m *meeting) stoodBefore(c Older, got store.Match) bool {
+	e, o := m.event(c.ID), m.event(got.Older.ID)
+	return e != nil && o != nil && e.stand == isOpen && o.stand == isOpen && o.number < e.number
+}
+
+// apart tells the moments of such calls apart, for stores that let others write in between: each is a call of its own in the time of the whole.
 func apart(history []porcupine.Operation) []porcupine.Operation {
 	var all []porcupine.Operation
 	for _, o := range history {
 		step, got := o.Input.(Step), o.Output.(answer)
+		if match, ok := got.value.(store.Match); ok && match.Outcome == store.MatchOlder {
+			o.Input = Older{step.(MatchWaiter)}
+		}
 		if pairs := pairsIn(step, got.value); got.err == nil && len(pairs) > 0 {
 			decided, made := o, o
 			decided.Input, made.Input, made.Output = Decided{step}, Made{step}, answer{value: pairs}

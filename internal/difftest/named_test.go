@@ -69,3 +69,20 @@ func TestAClaimWhoseWaitIsTakenMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// TestAClaimWhoseWaitIsRegisteredMeanwhile: a wait that was registered between two reads of a claim for it had nothing to take, though its event was there (R6).
+func TestAClaimWhoseWaitIsRegisteredMeanwhile(t *testing.T) {
+	w := NewWorld(t, []Kind{postgresKind(t)})
+	s := w.sides[0]
+	w.Do(StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"})
+	w.Do(Buffer{Tenant: "a", Event: Event{Source: "shop", ID: "1", Type: "paid", Keys: []string{"o=1"}}})
+	meanwhile := s.faults.Arm(fault.Failure{Verb: "claim_for", Point: fault.AtCall, Call: 2, Do: func(ctx context.Context) error {
+		wait := Wait{Run: "r1", Effect: "q1", Type: "paid", Keys: []string{"o=1"}}
+		_, err := w.look("a").Subscribe(ctx, wait.registration(s), time.Time{})
+		return err
+	}})
+	got, err := ClaimFor{Tenant: "a", Run: "r1", Effect: "q1"}.ask(s)
+	if claim, ok := got.(store.Claim); err != nil || !ok || claim.Event == nil || meanwhile.Struck() != 1 {
+		t.Fatalf("claim for a wait that was registered meanwhile (%d times): %+v, %v", meanwhile.Struck(), got, err)
+	}
+}

@@ -137,6 +137,9 @@ func (u *unit) unclaimable(ctx context.Context, key backend.WaitKey) (store.Clai
 		return store.Claim{}, rendezvous.Errorf(rendezvous.CodeNotFound, "wait %q of run %q was never registered; register it first", key.Effect, key.RunID).
 			With("run", key.RunID).With("effect", key.Effect)
 	}
+	if u.try == 0 { // registered since the row was looked for, as a rule: it may have something to take
+		return store.Claim{}, backend.ErrStale
+	}
 	runKey := backend.RunKey{Tenant: key.Tenant, ID: key.RunID}
 	runs, err := u.tx.Runs(ctx, []backend.RunKey{runKey})
 	if err != nil {
