@@ -25,6 +25,9 @@ func decodeBinary(header map[string][]string, body []byte) Message {
 	if ct := first(header, "content-type"); ct != "" {
 		attributes["datacontenttype"] = ct
 	}
+	if _, ok := attributes["specversion"]; !ok { // mostly a whole event under a content type that does not say so
+		m.Err = firstOf(m.Err, rendezvous.InvalidField("specversion", "no ce-specversion header; to send a whole CloudEvent in the body use content-type %s", Structured))
+	}
 	m.read(attributes)
 	if len(body) > 0 || attributes["datacontenttype"] != "" {
 		m.Event.Payload = append([]byte{}, body...)

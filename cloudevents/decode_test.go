@@ -165,6 +165,20 @@ func TestBinaryMode(t *testing.T) {
 	}
 }
 
+// Who sends a whole event under a content type that does not say so is told what is missing, not that a version he wrote is wrong.
+func TestAWholeEventWithoutItsContentTypeIsToldWhich(t *testing.T) {
+	for _, contentType := range [...]string{"application/json", ""} {
+		h, b := structured(`{` + minimal + `}`)
+		for name := range h {
+			h[name] = []string{contentType}
+		}
+		m := decodeOne(t, h, b)
+		if m.Err == nil || !strings.Contains(m.Err.Error(), "no ce-specversion header; to send a whole CloudEvent in the body use content-type application/cloudevents+json") {
+			t.Errorf("content type %q: %v", contentType, m.Err)
+		}
+	}
+}
+
 func TestStructuredWinsOverStrayHeaders(t *testing.T) {
 	h, b := structured(`{` + minimal + `}`)
 	h["ce-id"] = []string{"stray"}
