@@ -41,6 +41,7 @@ build: ## build every program into bin/
 # Always handed to go build, which knows better than make what is up to date.
 .PHONY: bin/rendezvous
 bin/rendezvous:
+	@test -e $@ || echo "building $@: the first time this takes a minute or more" >&2
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/rendezvous
 
 .PHONY: test

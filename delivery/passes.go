@@ -53,6 +53,9 @@ type page struct {
 	saturated bool
 }
 
+// wokenPass tells again of news for runs that nobody drives.
+const wokenPass = "woken"
+
 // pass is one backstop: work does a page.
 type pass struct {
 	name  string
@@ -92,7 +95,7 @@ func NewPasses(s PassStore, d Deps, cfg PassConfig) (*Passes, error) {
 		{name: "leases", every: p.cfg.Tick, work: p.leases},
 		{name: "parked", every: p.cfg.Tick, work: p.parked},
 		{name: "unmet", every: p.cfg.Tick, work: p.unmetPairs},
-		{name: "woken", every: p.cfg.Woken, work: p.woken},
+		{name: wokenPass, every: p.cfg.Woken, work: p.woken},
 	}
 	var err error
 	counter := func(name, unit, text string) metric.Int64Counter {
@@ -244,7 +247,11 @@ func (p *Passes) run(ctx context.Context, s *pass) (more bool) {
 		p.saturated.Add(ctx, 1, name)
 	}
 	if got.handed > 0 {
-		p.deps.Log.InfoContext(ctx, "pass repaired", "pass", s.name, "rows", got.handed, "saturated", got.saturated)
+		level, says := slog.LevelInfo, "pass repaired"
+		if s.name == wokenPass { // nothing was amiss: nobody drives those runs yet
+			level, says = slog.LevelDebug, "notices sent again"
+		}
+		p.deps.Log.Log(ctx, level, says, "pass", s.name, "rows", got.handed, "saturated", got.saturated)
 	}
 	return got.saturated
 }
