@@ -76,9 +76,14 @@ format: ## write every Go file in the form that lint wants
 soak: ## kill ingest, delivery-worker, broker and PostgreSQL at random under load for 200 rounds, then check that nothing was lost
 	go run ./internal/soak -rounds 200 $(ARGS)
 
+.PHONY: soak-embedded
+soak-embedded: ## kill the one process of `rendezvous up` for 1,000 rounds, on its embedded store and NATS server
+	go run ./internal/soak -embedded -rounds 1000 $(ARGS)
+
 .PHONY: soak-short
-soak-short: ## the same for two minutes
-	go run ./internal/soak -duration 2m $(ARGS)
+soak-short: ## both for a while: two minutes in all
+	go run ./internal/soak -duration 90s $(ARGS)
+	go run ./internal/soak -embedded -duration 30s $(ARGS)
 
 .PHONY: bench
 bench: ## measure the whole pipeline on this machine

@@ -89,7 +89,7 @@ func (c *chaos) round(ctx context.Context) error {
 		return c.deleteOne(ctx)
 	case r < shareDelete+shareSingle+shareStall:
 		return c.stall(ctx)
-	case r < shareDelete+shareSingle+shareStall+shareCut:
+	case r < shareDelete+shareSingle+shareStall+shareCut && !c.plane.embedded:
 		return c.cut(ctx)
 	}
 	return c.kill(ctx, c.choose())
@@ -105,7 +105,7 @@ func (c *chaos) kill(ctx context.Context, chosen []victim) error {
 	if err := each(chosen, victim.Kill); err != nil {
 		return err
 	}
-	if wipe && strings.Contains(names(chosen), "broker") {
+	if wipe && (c.plane.embedded || strings.Contains(names(chosen), "broker")) {
 		c.kills["broker's folder"]++
 		c.say("round %d: remove the broker's folder", c.rounds.Load())
 		if err := os.RemoveAll(c.plane.brokerFolder()); err != nil {
@@ -159,12 +159,15 @@ func (c *chaos) deleteAtBirth(ctx context.Context) error {
 
 // choose picks one or two.
 func (c *chaos) choose() []victim {
-	all := []victim{c.plane.broker, postgres{c.plane.cluster}}
-	for _, w := range c.plane.workers {
+	var all []victim
+	for _, w := range c.plane.processes() {
 		all = append(all, w)
 	}
+	if !c.plane.embedded {
+		all = append(all, postgres{c.plane.cluster})
+	}
 	c.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	if c.rng.Float64() < shareTwo {
+	if c.rng.Float64() < shareTwo && len(all) > 1 {
 		return all[:2]
 	}
 	return all[:1]

@@ -5,6 +5,9 @@
 // stops, what is left is given time to settle, and the store is held against what the plane promised while it was being killed: the notes of the ledger,
 // kept in this process, which is never killed.
 //
+// With -embedded there is one process to kill, `rendezvous up` on its own store and its own NATS server, whose streams go with some of its lives. What is judged then
+// is a copy of its store in PostgreSQL: a backup taken in use, moved there, for each look another one.
+//
 // # Who decides what
 //
 //   - The ledger holds promises only: an event that a door called accepted or duplicate, or that events.get knew; a wait that a reply called registered; a

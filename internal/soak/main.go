@@ -23,6 +23,7 @@ type options struct {
 	verbose  bool
 	keep     bool
 	race     bool
+	embedded bool
 }
 
 const defaultRounds = 200
@@ -40,6 +41,7 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "tell every round, and what the clients log")
 	flag.BoolVar(&o.keep, "keep", false, "keep the logs also when nothing was found")
 	flag.BoolVar(&o.race, "race", false, "build the workers with the race detector; they are several times slower then")
+	flag.BoolVar(&o.embedded, "embedded", false, "kill the one process of rendezvous up, on its embedded store and NATS server")
 	flag.Parse()
 	if flag.NArg() > 0 || o.rounds < 0 || o.duration < 0 || o.rate < 1 {
 		flag.Usage()
@@ -69,7 +71,7 @@ func run(ctx context.Context, o options) error {
 	}
 	fmt.Printf("soak: seed %d, %d events/s, logs in %s\n", o.seed, o.rate, folder)
 	started := time.Now()
-	p, err := startPlane(ctx, folder, o.race)
+	p, err := startPlane(ctx, folder, o)
 	if err != nil {
 		return fmt.Errorf("the plane does not start: %w", err)
 	}

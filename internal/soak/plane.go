@@ -33,6 +33,7 @@ var shortened = []string{"--nats-ack-wait=2s", "--nats-replicas=1", "--drain=20s
 // plane is everything that can be killed.
 type plane struct {
 	folder   string // logs, programs, the broker's files
+	embedded bool   // one process is the plane, its store too
 	guard    *guard
 	cluster  *pgtest.Cluster
 	broker   *process
@@ -45,19 +46,21 @@ type plane struct {
 	http     *http.Client
 	counters *counters
 
+	copies int // of the embedded store, to be judged
+
 	mu   sync.Mutex
 	died []error
 }
 
 // startPlane brings everything up and answers when all of it works.
-func startPlane(ctx context.Context, folder string, race bool) (p *plane, err error) {
-	p = &plane{folder: folder, admins: map[string]string{}, http: &http.Client{Timeout: probing}, counters: newCounters()}
+func startPlane(ctx context.Context, folder string, o options) (p *plane, err error) {
+	p = &plane{folder: folder, embedded: o.embedded, admins: map[string]string{}, http: &http.Client{Timeout: probing}, counters: newCounters()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.end())
 		}
 	}()
-	if err := p.build(ctx, race); err != nil {
+	if err := p.build(ctx, o.race); err != nil {
 		return p, err
 	}
 	if p.guard, err = startGuard(); err != nil {
@@ -69,7 +72,7 @@ func startPlane(ctx context.Context, folder string, race bool) (p *plane, err er
 	if err := p.design(); err != nil {
 		return p, err
 	}
-	for _, w := range append([]*process{p.broker}, p.workers...) {
+	for _, w := range p.processes() {
 		if err := w.Start(); err != nil {
 			return p, err
 		}
@@ -97,7 +100,11 @@ func (p *plane) build(ctx context.Context, race bool) error {
 	if race {
 		args = append(args, "-race")
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, module+"ingest", module+"delivery-worker")...)
+	programs := []string{module + "ingest", module + "delivery-worker"}
+	if p.embedded {
+		programs = []string{module + "rendezvous"}
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, programs...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build the workers: %w\n%s", err, out)
 	}
@@ -105,7 +112,7 @@ func (p *plane) build(ctx context.Context, race bool) error {
 }
 
 func (p *plane) startStore(ctx context.Context) (err error) {
-	if p.cluster, err = pgtest.Start(ctx); err != nil {
+	if p.cluster, err = pgtest.Start(ctx); err != nil || p.embedded { // then it only holds what is judged
 		return err
 	}
 	if err := p.cluster.CreateDatabase(ctx, database); err != nil {
@@ -126,6 +133,9 @@ func (p *plane) design() error {
 		return err
 	}
 	p.natsURL = "nats://" + listen
+	if p.embedded {
+		return p.designOne(taken, listen)
+	}
 	p.broker = p.process("broker", func() (*exec.Cmd, error) {
 		return self(roleBroker, folderVariable+"="+p.brokerFolder(), listenVariable+"="+listen)
 	})
@@ -152,6 +162,36 @@ func (p *plane) design() error {
 	return nil
 }
 
+// designOne is the plane of one process: rendezvous up.
+func (p *plane) designOne(taken map[int]bool, listen string) error {
+	api, err1 := address(taken)
+	admin, err2 := address(taken)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	args := append([]string{
+		"up", "--data=" + p.dataFolder(), "--nats-listen=" + listen, "--http=" + api, "--admin=" + admin, "--sweep-tick=500ms", "--sweep-woken=1s",
+	}, shortened...)
+	w := p.process("up", func() (*exec.Cmd, error) {
+		cmd := exec.Command(filepath.Join(p.folder, "rendezvous"), args...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		return cmd, nil
+	})
+	w.ready = func(ctx context.Context) error { return p.page(ctx, admin, "/readyz", io.Discard) }
+	p.workers, p.doors, p.admins[w.name] = []*process{w}, []string{api}, admin
+	return nil
+}
+
+func (p *plane) dataFolder() string { return filepath.Join(p.folder, "data") }
+
+// processes are all of the plane, the broker first where it is one of its own.
+func (p *plane) processes() []*process {
+	if p.broker == nil {
+		return p.workers
+	}
+	return append([]*process{p.broker}, p.workers...)
+}
+
 func (p *plane) addWorker(name, program, admin string, flags []string) {
 	args := append(append([]string{"--nats=" + p.natsURL, "--admin=" + admin}, shortened...), flags...)
 	w := p.process(name, func() (*exec.Cmd, error) {
@@ -170,7 +210,13 @@ func (p *plane) process(name string, command func() (*exec.Cmd, error)) *process
 	return &process{name: name, log: filepath.Join(p.folder, name+".log"), command: command, guard: p.guard, died: p.unasked}
 }
 
-func (p *plane) brokerFolder() string { return filepath.Join(p.folder, "jetstream") }
+// brokerFolder is where streams are kept.
+func (p *plane) brokerFolder() string {
+	if p.embedded {
+		return filepath.Join(p.dataFolder(), "nats")
+	}
+	return filepath.Join(p.folder, "jetstream")
+}
 
 // page reads a page of an admin address.
 func (p *plane) page(ctx context.Context, admin, path string, into io.Writer) error {
@@ -196,7 +242,7 @@ func (p *plane) unasked(name string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.died = append(p.died, fmt.Errorf("%s ended by itself: %v (see %s.log)", name, err, name))
-	for _, w := range append([]*process{p.broker}, p.workers...) {
+	for _, w := range p.processes() {
 		if w.name == name && len(p.died) < 20 {
 			if err := w.Start(); err != nil {
 				p.died = append(p.died, err)
@@ -207,7 +253,7 @@ func (p *plane) unasked(name string, err error) {
 
 // up answers when everything works.
 func (p *plane) up(ctx context.Context) error {
-	for _, w := range append([]*process{p.broker}, p.workers...) {
+	for _, w := range p.processes() {
 		if err := w.Up(ctx); err != nil {
 			return err
 		}

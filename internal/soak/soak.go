@@ -63,7 +63,7 @@ func (s *soak) run(ctx context.Context) error {
 	if err := s.underLoad(ctx); err != nil {
 		return errors.Join(err, s.dismiss())
 	}
-	v, err := newVerifier(ctx, s.plane.cluster.URL(database), s.say)
+	v, err := newVerifier(ctx, s.plane.judged, s.plane.embedded, s.ledger, s.say)
 	if err != nil {
 		return errors.Join(err, s.dismiss())
 	}
@@ -192,9 +192,6 @@ func (s *soak) probe(ctx context.Context, l *load) {
 
 // rest lets the plane repair what is left: first with drivers, until every driven run has completed, then without.
 func (s *soak) rest(ctx context.Context, v *verifier) (err error) {
-	if err := v.load(ctx, s.ledger); err != nil {
-		return errors.Join(err, s.dismiss())
-	}
 	err = s.complete(ctx, v)
 	s.keep("stopping the drivers", s.dismiss())
 	if err != nil {
@@ -214,6 +211,9 @@ func (s *soak) complete(ctx context.Context, v *verifier) error {
 		if s.settled[0] = time.Since(start); took < hurryAfter || s.settled[0] > s.settle || ctx.Err() != nil {
 			return nil
 		}
+		if s.plane.embedded {
+			continue // its store is its own: nobody hurries it
+		}
 		n, err := v.hurry(ctx)
 		if s.hurried += n; err != nil {
 			return err
@@ -225,6 +225,9 @@ func (s *soak) complete(ctx context.Context, v *verifier) error {
 func (s *soak) judge(ctx context.Context, v *verifier) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if err := v.look(ctx); err != nil {
+		return err
 	}
 	ran, found, err := v.all(ctx)
 	if err != nil {

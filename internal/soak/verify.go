@@ -45,19 +45,39 @@ func (f finding) String() string {
 
 // verifier asks the store.
 type verifier struct {
-	conn *pgx.Conn
-	say  func(format string, args ...any)
+	judged func(ctx context.Context) (url string, err error)
+	anew   bool // each look is at another database
+	ledger *ledger
+	conn   *pgx.Conn
+	say    func(format string, args ...any)
 }
 
-func newVerifier(ctx context.Context, url string, say func(string, ...any)) (*verifier, error) {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return nil, err
+func newVerifier(ctx context.Context, judged func(context.Context) (string, error), anew bool, l *ledger, say func(string, ...any)) (*verifier, error) {
+	v := &verifier{judged: judged, anew: anew, ledger: l, say: say}
+	return v, v.look(ctx)
+}
+
+func (v *verifier) close(ctx context.Context) {
+	if v.conn != nil {
+		_ = v.conn.Close(ctx)
 	}
-	return &verifier{conn, say}, nil
 }
 
-func (v *verifier) close(ctx context.Context) { _ = v.conn.Close(ctx) }
+// look connects to what is judged: the store itself, or, anew each time, a copy of the embedded one.
+func (v *verifier) look(ctx context.Context) error {
+	if v.conn != nil && !v.anew {
+		return nil
+	}
+	v.close(ctx)
+	url, err := v.judged(ctx)
+	if err != nil {
+		return err
+	}
+	if v.conn, err = pgx.Connect(ctx, url); err != nil {
+		return err
+	}
+	return v.load(ctx, v.ledger)
+}
 
 // load puts the ledger beside the store's tables.
 func (v *verifier) load(ctx context.Context, l *ledger) error {
@@ -106,6 +126,9 @@ func (v *verifier) settle(ctx context.Context, limit time.Duration, checks ...st
 	start := time.Now()
 	said := start
 	for {
+		if err := v.look(ctx); err != nil {
+			return 0, err
+		}
 		left, err := v.unsettled(ctx, checks)
 		if err != nil {
 			return 0, err

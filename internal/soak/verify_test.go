@@ -70,11 +70,9 @@ func world(t *testing.T) (*ledger, string) {
 func judge(t *testing.T) *verifier {
 	t.Helper()
 	l, url := world(t)
-	v := must[*verifier](t)(newVerifier(t.Context(), url, t.Logf))
+	judged := func(context.Context) (string, error) { return url, nil }
+	v := must[*verifier](t)(newVerifier(t.Context(), judged, false, l, t.Logf))
 	t.Cleanup(func() { v.close(context.Background()) })
-	if err := v.load(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
 	return v
 }
 
