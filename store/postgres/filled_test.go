@@ -13,6 +13,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/engine"
 	"github.com/rendezvous-events/rendezvous/store/postgres"
+	"github.com/rendezvous-events/rendezvous/store/storetest"
 )
 
 // fill is a store with much finished work, 20,000 workflows, and a little that is live: ten runs of acme with a wait each ("live-<i>", effect "w", key order/live-<i>), five
@@ -123,11 +124,11 @@ func use(tb testing.TB, b *postgres.Backend, tenant string, n int) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	startRuns(tb, b, tenant, 0, 3*n)
-	buffer(tb, s, benchEvents(tenant, 0, n))
-	register(tb, s, benchWaits(tenant, 0, n), store.RegisterAnswered)
-	register(tb, s, benchWaits(tenant, n, 2*n), store.RegisterWaiting)
-	buffer(tb, s, benchEvents(tenant, n, n))
-	offer(tb, s, benchEvents(tenant, n, n), store.OfferDelivered)
-	buffer(tb, s, benchEvents(tenant, 3*n, n))
+	storetest.StartRuns(tb, b, tenant, 0, 3*n)
+	storetest.BufferAll(tb, s, storetest.EventsOf(tenant, 0, n))
+	storetest.RegisterAll(tb, s, storetest.WaitsOf(tenant, 0, n), store.RegisterAnswered)
+	storetest.RegisterAll(tb, s, storetest.WaitsOf(tenant, n, 2*n), store.RegisterWaiting)
+	storetest.BufferAll(tb, s, storetest.EventsOf(tenant, n, n))
+	storetest.OfferAll(tb, s, storetest.EventsOf(tenant, n, n), store.OfferDelivered)
+	storetest.BufferAll(tb, s, storetest.EventsOf(tenant, 3*n, n))
 }

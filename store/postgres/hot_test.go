@@ -12,6 +12,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/engine"
+	"github.com/rendezvous-events/rendezvous/store/storetest"
 )
 
 // updates is how many rows of a table were updated, and how many of those updates were HOT: no index got a new entry.
@@ -93,16 +94,18 @@ func TestDeliveryIsAHotUpdate(t *testing.T) {
 	const events = 5000
 	b := open(t, url)
 	for from := 0; from < events; from += benchBatch {
-		startRuns(t, b, "acme", from, benchBatch)
+		storetest.StartRuns(t, b, "acme", from, benchBatch)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	hotAfter(t, url, func(s store.Store) { register(t, s, benchWaits("acme", 0, events), store.RegisterWaiting) })
+	hotAfter(t, url, func(s store.Store) {
+		storetest.RegisterAll(t, s, storetest.WaitsOf("acme", 0, events), store.RegisterWaiting)
+	})
 	registered := settledUpdates(t, url, "workflows", events)
 	hotAfter(t, url, func(s store.Store) {
-		buffer(t, s, benchEvents("acme", 0, events))
-		offer(t, s, benchEvents("acme", 0, events), store.OfferDelivered)
+		storetest.BufferAll(t, s, storetest.EventsOf("acme", 0, events))
+		storetest.OfferAll(t, s, storetest.EventsOf("acme", 0, events), store.OfferDelivered)
 	})
 	delivered := settledUpdates(t, url, "events", events)
 	answered := settledUpdates(t, url, "workflows", 2*events)

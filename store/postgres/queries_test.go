@@ -11,6 +11,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/engine"
 	"github.com/rendezvous-events/rendezvous/store/postgres"
+	"github.com/rendezvous-events/rendezvous/store/storetest"
 )
 
 // query is one primitive of the backend, with how many rows it may touch on the filled store: about what it answers.
@@ -210,8 +211,8 @@ func checkVerbs(t *testing.T, b *postgres.Backend, seen *observer) {
 		}
 		statements[verb][n] = len(plans)
 	}
-	known := benchEvents("initech", 0, 1)
-	buffer(t, s, known)
+	known := storetest.EventsOf("initech", 0, 1)
+	storetest.BufferAll(t, s, known)
 	again := func(items []store.BufferItem) {
 		t.Helper()
 		done, err := s.BufferBatch(t.Context(), items, time.Time{})
@@ -222,15 +223,15 @@ func checkVerbs(t *testing.T, b *postgres.Backend, seen *observer) {
 	again(known) // from here on a batch looks before it inserts
 	from := 1
 	for _, n := range []int{50, 500} {
-		startRuns(t, b, "initech", from, 2*n)
-		free, late := benchEvents("initech", from, n), benchEvents("initech", from+n, n)
-		run("BufferBatch", n, func() { buffer(t, s, free) })
+		storetest.StartRuns(t, b, "initech", from, 2*n)
+		free, late := storetest.EventsOf("initech", from, n), storetest.EventsOf("initech", from+n, n)
+		run("BufferBatch", n, func() { storetest.BufferAll(t, s, free) })
 		run("BufferBatch of duplicates", n, func() { again(free) })
-		run("RegisterBatch, answered", n, func() { register(t, s, benchWaits("initech", from, n), store.RegisterAnswered) })
-		run("RegisterBatch, waiting", n, func() { register(t, s, benchWaits("initech", from+n, n), store.RegisterWaiting) })
-		buffer(t, s, late)
-		run("OfferBatch", n, func() { offer(t, s, late, store.OfferDelivered) })
-		run("OfferBatch of delivered", n, func() { offer(t, s, late, store.OfferAlreadyDelivered) })
+		run("RegisterBatch, answered", n, func() { storetest.RegisterAll(t, s, storetest.WaitsOf("initech", from, n), store.RegisterAnswered) })
+		run("RegisterBatch, waiting", n, func() { storetest.RegisterAll(t, s, storetest.WaitsOf("initech", from+n, n), store.RegisterWaiting) })
+		storetest.BufferAll(t, s, late)
+		run("OfferBatch", n, func() { storetest.OfferAll(t, s, late, store.OfferDelivered) })
+		run("OfferBatch of delivered", n, func() { storetest.OfferAll(t, s, late, store.OfferAlreadyDelivered) })
 		from += 2 * n
 	}
 	for verb, n := range statements {
@@ -268,26 +269,26 @@ func checkDriving(t *testing.T, b *postgres.Backend, seen *observer, url string)
 	}
 	ctx, now := t.Context(), time.Time{}
 	const id = "run-000000"
-	startRuns(t, b, "umbrella", 0, 1)
-	wait := benchWaits("umbrella", 0, 1)[0].Registration
-	events := benchEvents("umbrella", 0, 3)
+	storetest.StartRuns(t, b, "umbrella", 0, 1)
+	wait := storetest.WaitsOf("umbrella", 0, 1)[0].Registration
+	events := storetest.EventsOf("umbrella", 0, 3)
 	for i := range events {
-		events[i].Event.Keys = benchKeys(0)
+		events[i].Event.Keys = storetest.KeysOf(0)
 	}
 	var lease store.Lease
 	run("AcquireLease", func() (err error) { lease, err = tenant.AcquireLease(ctx, id, "pod", time.Minute, "a"); return err })
 	wait.Epoch = lease.Epoch
 	run("RegisterWait", func() error { return ask(tenant.RegisterWait(ctx, wait, now)) })
-	buffer(t, s, events[:1])
-	run("OfferBatch that parks", func() error { offer(t, s, events[:1], store.OfferParked); return nil })
+	storetest.BufferAll(t, s, events[:1])
+	run("OfferBatch that parks", func() error { storetest.OfferAll(t, s, events[:1], store.OfferParked); return nil })
 	run("DeliverParked of a leased run", func() error {
 		return ask(s.DeliverParked(ctx, []store.WaitRef{{Tenant: "umbrella", WaitID: wait.WaitID}}, now))
 	})
 	run("Collect", func() error { return ask(tenant.Collect(ctx, id, lease.Epoch)) })
 	wait.Effect = "second"
 	run("RegisterWait", func() error { return ask(tenant.RegisterWait(ctx, wait, now)) })
-	buffer(t, s, events[1:2])
-	run("OfferBatch that parks", func() error { offer(t, s, events[1:2], store.OfferParked); return nil })
+	storetest.BufferAll(t, s, events[1:2])
+	run("OfferBatch that parks", func() error { storetest.OfferAll(t, s, events[1:2], store.OfferParked); return nil })
 	run("Unsubscribe that releases", func() error { return ask(tenant.Unsubscribe(ctx, wait.WaitID, lease.Epoch, "", now)) })
 	run("RenewLease", func() error { return ask(tenant.RenewLease(ctx, id, "pod", lease.Epoch, 2*time.Second)) })
 	advancer(t, url)(time.Minute)

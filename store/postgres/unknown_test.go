@@ -12,6 +12,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/engine"
 	"github.com/rendezvous-events/rendezvous/store/postgres"
+	"github.com/rendezvous-events/rendezvous/store/storetest"
 )
 
 // R8, EV-13: where the answer to COMMIT is lost, the caller is told that nobody knows, and the same call again finds out.
@@ -31,7 +32,7 @@ func TestLostCommitAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			items := benchEvents("acme", 0, 3)
+			items := storetest.EventsOf("acme", 0, 3)
 			p.arm(c.cut)
 			_, err = s.BufferBatch(t.Context(), items, time.Time{})
 			if !errors.Is(err, rendezvous.ErrCommitUnknown) {
@@ -110,8 +111,8 @@ func TestKilledServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	items := benchEvents("acme", 0, 2)
-	buffer(t, s, items[:1])
+	items := storetest.EventsOf("acme", 0, 2)
+	storetest.BufferAll(t, s, items[:1])
 	if err := cluster.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,14 @@
+package sqlite_test
+
+import (
+	"testing"
+
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/storetest"
+)
+
+// BenchmarkStore measures the hot path.
+func BenchmarkStore(b *testing.B) {
+	storetest.Benchmarks(b, func(b *testing.B) backend.Backend { return open(b, b.TempDir(), clock.System) })
+}
