@@ -92,7 +92,7 @@ func (r *Run) standing(w rendezvous.Wait) (opened bool, closed *rendezvous.Recor
 		return false, nil, err
 	}
 	if what := w.SameAs(rendezvous.Wait{Type: d.Type, Keys: d.Keys, From: d.From}); what != "" {
-		return false, nil, rendezvous.Errorf(rendezvous.CodeConflict, "wait %q of this run was registered with another %s; a handler names the same on every replay, so choose another effect",
+		return false, nil, rendezvous.Errorf(rendezvous.CodeConflict, "wait %q of this run was registered with other values (%s); a handler names the same on every replay, so choose another effect",
 			w.Effect, what).With("what", what).With("effect", w.Effect)
 	}
 	return true, e.closed, nil

@@ -122,7 +122,7 @@ func (r *registration) sameAs(o rendezvous.Wait) error {
 	if what == "" {
 		return nil
 	}
-	return conflict(what, what, "wait %q of run %q was registered with another %s; choose another effect key", r.wait.Effect, r.wait.RunID, what).
+	return conflict(what, what, "wait %q of run %q was registered with other values (%s); choose another effect key", r.wait.Effect, r.wait.RunID, what).
 		With("effect", r.wait.Effect)
 }
 
