@@ -15,8 +15,8 @@ import (
 
 // remote are the flags of every command that speaks to a plane.
 type remote struct {
-	Server  string `help:"URL of the API." placeholder:"URL"`
-	Tenant  string `short:"t" help:"The tenant to act in." placeholder:"NAME"`
+	Server  string `help:"URL of the API: ${server} unless said." placeholder:"URL"`
+	Tenant  string `short:"t" help:"The tenant to act in: ${tenant} unless said." placeholder:"NAME"`
 	Token   string `help:"Bearer token; better in RENDEZVOUS_TOKEN than on the command line." placeholder:"TOKEN"`
 	Context string `help:"Name of a context in the contexts file, giving server, tenant and token where flags and environment do not." placeholder:"NAME"`
 	Output  string `short:"o" help:"table for people, json or jsonl for programs." enum:"table,json,jsonl" default:"table"`

@@ -7,10 +7,13 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/client"
 	"github.com/rendezvous-events/rendezvous/internal/worker"
 )
 
@@ -31,9 +34,12 @@ type cli struct {
 func main() {
 	var c cli
 	k := kong.Must(&c, kong.Name("rendezvous"), kong.Description("Events meet the runs that wait for them, exactly once."),
-		kong.DefaultEnvars("RENDEZVOUS"), kong.PostBuild(settingsOnly), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Exit(worker.Exit))
-	parsed, err := k.Parse(os.Args[1:])
-	k.FatalIfErrorf(err)
+		kong.DefaultEnvars("RENDEZVOUS"), kong.PostBuild(settingsOnly), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"server": client.DefaultURL, "tenant": rendezvous.DefaultTenant}, kong.ValueFormatter(worker.Explain), kong.Exit(worker.Exit))
+	parsed, err := k.Parse(arranged(os.Args[1:]))
+	if err != nil {
+		worker.Refuse(k, err)
+	}
 	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer done()
 	parsed.BindTo(ctx, (*context.Context)(nil))
@@ -41,6 +47,32 @@ func main() {
 		fmt.Fprintln(os.Stderr, "rendezvous:", err)
 		os.Exit(worker.ExitCode(err))
 	}
+}
+
+// arranged has a command line as the parser wants it: common flags behind their command, and what is asked of any program as what this one calls it.
+func arranged(args []string) []string {
+	ahead := 0
+	for ahead < len(args) {
+		name, _, whole := strings.Cut(strings.TrimLeft(args[ahead], "-"), "=")
+		if !strings.HasPrefix(args[ahead], "-") || !slices.Contains(reaching, name) && name != "t" && name != "o" {
+			break
+		}
+		if ahead++; !whole {
+			ahead = min(ahead+1, len(args)) // its value
+		}
+	}
+	common, rest := args[:ahead], args[ahead:]
+	switch {
+	case len(rest) > 0 && rest[0] == "help":
+		return append(slices.Clone(rest[1:]), "--help")
+	case len(rest) > 0 && rest[0] == "--version":
+		return []string{"version"}
+	}
+	end := slices.Index(rest, "--")
+	if end < 0 {
+		end = len(rest)
+	}
+	return slices.Concat(rest[:end], common, rest[end:])
 }
 
 // settingsOnly takes the environment variables away from flags that are no settings but say what one command is to do: --data names a folder in one command

@@ -17,7 +17,7 @@ import (
 
 // Common are the settings of every process. Each flag has an environment variable: --nats-ack-wait is RENDEZVOUS_NATS_ACK_WAIT.
 type Common struct {
-	Store  string        `help:"Where the truth is kept: memory: (gone with the process), sqlite:DIR (one process) or postgres://user:password@host/database." placeholder:"URL"`
+	Store  string        `help:"Where the truth is kept: memory: (gone with the process), sqlite:DIR (one process) or postgres://user:password@host/database. Without one rendezvous up keeps it in the folder of --data." placeholder:"URL"`
 	NATS   NATS          `embed:""`
 	Admin  string        `help:"Address of /livez, /readyz and /metrics; empty: none." default:"127.0.0.1:7481" placeholder:"HOST:PORT"`
 	Pprof  bool          `help:"Serve /debug/pprof on the admin address."`

@@ -25,7 +25,10 @@ const (
 
 // Main parses settings (a pointer to a struct of flags), runs, and exits.
 func Main(settings any, name, description string, run func(ctx context.Context, version string) error) {
-	kong.Parse(settings, kong.Name(name), kong.Description(description), kong.DefaultEnvars("RENDEZVOUS"), kong.UsageOnError(), kong.Exit(Exit))
+	k := kong.Must(settings, kong.Name(name), kong.Description(description), kong.DefaultEnvars("RENDEZVOUS"), kong.ValueFormatter(Explain), kong.Exit(Exit))
+	if _, err := k.Parse(os.Args[1:]); err != nil {
+		Refuse(k, err)
+	}
 	if err := run(context.Background(), Version()); err != nil {
 		fmt.Fprintln(os.Stderr, name+":", err)
 		os.Exit(ExitCode(err))
