@@ -21,6 +21,9 @@ rendezvous up --store sqlite:TARGET. Streams of NATS need no backup. A PostgreSQ
 
 // Run backs up, and checks what it wrote.
 func (c *backupCmd) Run(ctx context.Context) error {
+	if err := parentOf("target", c.Target); err != nil {
+		return err
+	}
 	if err := open.Backup(ctx, c.Store, c.Target); err != nil {
 		return err
 	}

@@ -19,7 +19,14 @@ import (
 // serving starts `up` on a store, as a process of its own, and answers the address of its API when it serves.
 func serving(t *testing.T, store string) (*exec.Cmd, string) {
 	t.Helper()
-	cmd := nodetest.Command(t, nil, "up", "--store", store, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
+	cmd, server, _ := greeting(t, store)
+	return cmd, server
+}
+
+// greeting is serving, and answers what stands below the addresses too.
+func greeting(t *testing.T, store string) (cmd *exec.Cmd, server, below string) {
+	t.Helper()
+	cmd = nodetest.Command(t, nil, "up", "--store", store, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
@@ -30,12 +37,13 @@ func serving(t *testing.T, store string) (*exec.Cmd, string) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if at := listens.FindStringSubmatch(lines.Text()); at != nil {
+			lines.Scan()
 			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return cmd, at[1]
+			return cmd, at[1], lines.Text()
 		}
 	}
 	t.Fatal("it does not serve")
-	return nil, ""
+	return nil, "", ""
 }
 
 // producers send events until they are stopped, and tell which were acknowledged.

@@ -22,6 +22,9 @@ type migrateSchemaCmd struct {
 
 // Run brings the schema up to this build; several at once and again are fine.
 func (c *migrateSchemaCmd) Run(ctx context.Context) error {
+	if err := placeFor(c.Store); err != nil {
+		return err
+	}
 	if err := open.Migrate(ctx, c.Store); err != nil {
 		return err
 	}

@@ -23,7 +23,11 @@ type upCmd struct {
 
 // Run serves until a signal.
 func (c *upCmd) Run(ctx context.Context) error {
-	return node.Run(ctx, c.config(), c.welcome)
+	if err := placeFor(c.Store); err != nil {
+		return err
+	}
+	fresh := !open.Exists(c.config().Store)
+	return node.Run(ctx, c.config(), func(n *node.Node) { c.welcome(ctx, n, fresh) })
 }
 
 func (c *upCmd) config() node.Config {
@@ -38,7 +42,7 @@ func (c *upCmd) config() node.Config {
 }
 
 // welcome tells a newcomer what to try next.
-func (c *upCmd) welcome(n *node.Node) {
+func (c *upCmd) welcome(ctx context.Context, n *node.Node, fresh bool) {
 	server := ""
 	if n.HTTP != "127.0.0.1:7480" {
 		server = " --server http://" + n.HTTP
@@ -50,20 +54,20 @@ func (c *upCmd) welcome(n *node.Node) {
 	case "memory":
 		b.WriteString("The store is memory: what it holds is gone when this process ends (without --store it is kept).\n")
 	case "sqlite":
-		fmt.Fprintf(&b, "All it holds is in %s and is there again at the next start.\n", c.Data)
+		fmt.Fprintf(&b, "All it holds is in %s, and is there again at the next start.\n", holds(ctx, c.config().Store, fresh))
 	}
 	fmt.Fprintf(&b, `
 Try it in another terminal. A run waits, an event comes, they meet:
 
   %[1]srun start order --workflow-id order-1 --run-id run-1%[2]s
-  %[1]swait register run-1 payment --type payment.received --key order=1%[2]s
-  %[1]sevent put --type payment.received --source urn:bank --id p-1 --key order=1 --data '{"amount":12}'%[2]s
+  %[1]swait register run-1 payment --type payment.received --key order=order-1%[2]s
+  %[1]sevent put --type payment.received --source urn:bank --id p-1 --key order=order-1 --data '{"amount":12}'%[2]s
   %[1]srun history order-1%[2]s
 
 The other way round, the event first and then the wait, ends the same:
 
-  %[1]sevent put --type parcel.delivered --source urn:post --id d-1 --key order=1%[2]s
-  %[1]swait register run-1 delivery --type parcel.delivered --key order=1%[2]s
+  %[1]sevent put --type parcel.delivered --source urn:post --id d-1 --key order=order-1%[2]s
+  %[1]swait register run-1 delivery --type parcel.delivered --key order=order-1%[2]s
 
 See also: %[1]s--help, %[1]sdemo. Stop with Ctrl-C.
 
