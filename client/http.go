@@ -92,6 +92,9 @@ func httpFailure(err error, dialing bool) error {
 	if dialing || errors.As(err, &op) && op.Op == "dial" {
 		return unsent(err)
 	}
+	if strings.Contains(err.Error(), "malformed HTTP") { // net/http has no other word for it
+		return rendezvous.Errorf(rendezvous.CodeCommitUnknown, "what answers there is no Rendezvous API: it does not speak HTTP (is it the NATS port?); see that the URL is the API's").Because(err)
+	}
 	return lost(err)
 }
 

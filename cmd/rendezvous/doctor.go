@@ -35,11 +35,16 @@ type finding struct {
 
 func (c *doctorCmd) Run(ctx context.Context) error {
 	found := []finding{c.api(ctx)}
+	var skipped [][]any // rows of the table
 	if c.Store != "" {
 		found = append(found, c.checkStore(ctx))
+	} else {
+		skipped = append(skipped, []any{"store", "skipped", "check it with --store sqlite:DIR (also in use) or --store postgres://…"})
 	}
 	if c.NATS.URL != "" || c.NATS.Context != "" {
 		found = append(found, c.checkNATS(ctx))
+	} else {
+		skipped = append(skipped, []any{"NATS", "skipped", "check it with --nats URL (up prints it) or --nats-context NAME"})
 	}
 	bad := 0
 	t := table{heads: []string{"CHECK", "", "DETAIL"}}
@@ -50,6 +55,9 @@ func (c *doctorCmd) Run(ctx context.Context) error {
 			bad++
 		}
 		t.add(f.What, word, f.Detail)
+	}
+	for _, row := range skipped {
+		t.add(row...)
 	}
 	if err := show(&c.remote, found, found, t.print); err != nil {
 		return err

@@ -47,6 +47,9 @@ func (c *eventPutCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(c.Key) == 0 && c.Subject == "" && c.RunID == "" {
+		hint("no key and no run: no wait can meet this event; give it --key NS=VALUE, --subject or --run RUN")
+	}
 	rdv, err := c.client()
 	if err != nil {
 		return err

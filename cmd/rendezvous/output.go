@@ -102,8 +102,17 @@ func keysOf(flags []string) ([]rendezvous.Key, error) {
 	if len(flags) == 0 {
 		return nil, nil
 	}
-	return cloudevents.ParseKeys("key", strings.Join(flags, ","))
+	keys, err := cloudevents.ParseKeys("key", strings.Join(flags, ","))
+	for _, k := range keys {
+		if k.Namespace != strings.TrimSpace(k.Namespace) || k.Value != strings.TrimSpace(k.Value) {
+			hint("the key %q has blanks at its ends, which count: it meets only a key with the same ones", k) // R4
+		}
+	}
+	return keys, err
 }
+
+// hint tells of what is allowed and seldom meant, beside the output.
+func hint(format string, args ...any) { fmt.Fprintf(os.Stderr, "hint: "+format+"\n", args...) }
 
 func keyList(keys []rendezvous.Key) string {
 	parts := make([]string, len(keys))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -84,7 +85,10 @@ func (c *runShowCmd) Run(ctx context.Context) error {
 	}
 	return watching(ctx, c.Watch, func(ctx context.Context) error {
 		w, err := rdv.GetRun(ctx, ref)
-		if err != nil {
+		switch {
+		case errors.Is(err, rendezvous.ErrNotFound) && !c.RunID:
+			return noWorkflow(ctx, rdv, c.ID)
+		case err != nil:
 			return err
 		}
 		return show[wire.Workflow](&c.remote, w, nil, func() { describeRun(w) })
@@ -141,9 +145,18 @@ func (c *runHistoryCmd) Run(ctx context.Context) error {
 		from = page.Records[len(page.Records)-1].Seq + 1
 	}
 	if all.HeadSeq == 0 {
-		return rendezvous.Errorf(rendezvous.CodeNotFound, "workflow %q is not known in this tenant", c.WorkflowID)
+		return noWorkflow(ctx, rdv, c.WorkflowID)
 	}
 	return show(&c.remote, all, all.Records, func() { printHistory(all.Records) })
+}
+
+// noWorkflow is the error for an id that is no workflow's in the tenant: it tells when it is a run's.
+func noWorkflow(ctx context.Context, rdv *client.Client, id string) error {
+	also := ""
+	if w, err := rdv.GetRun(ctx, wire.WorkflowRef{RunID: id}); err == nil {
+		also = "; a run has that id; its workflow is " + w.WorkflowID
+	}
+	return rendezvous.Errorf(rendezvous.CodeNotFound, "workflow %q is not known in tenant %s%s", id, rdv.Tenant(), also)
 }
 
 func printHistory(records []wire.Record) {
@@ -241,11 +254,11 @@ func (c *runConcludeCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := confirm(c.Yes, "Run "+c.RunID+" ends as "+c.Outcome+".", "end"); err != nil {
-		return err
-	}
 	rdv, err := c.client()
 	if err != nil {
+		return err
+	}
+	if err := confirmRun(ctx, rdv, c.Yes, c.RunID, " ends as "+c.Outcome+".", "end"); err != nil {
 		return err
 	}
 	req := wire.Conclude{
@@ -270,6 +283,18 @@ func (c *runConcludeCmd) Run(ctx context.Context) error {
 	})
 }
 
+// confirmRun asks before what cannot be undone of a run, which is there.
+func confirmRun(ctx context.Context, rdv *client.Client, yes bool, run, what, word string) error {
+	if yes {
+		return nil
+	}
+	w, err := rdv.GetRun(ctx, wire.WorkflowRef{RunID: run})
+	if err != nil {
+		return err
+	}
+	return confirm(yes, fmt.Sprintf("Run %s of workflow %s (%s)%s", run, w.WorkflowID, w.Status, what), word)
+}
+
 func head(ctx context.Context, rdv *client.Client, run string) (int64, error) {
 	w, err := rdv.GetRun(ctx, wire.WorkflowRef{RunID: run})
 	return w.HeadSeq, err
@@ -284,13 +309,11 @@ type runCancelCmd struct {
 }
 
 func (c *runCancelCmd) Run(ctx context.Context) error {
-	if c.Now {
-		if err := confirm(c.Yes, "Run "+c.RunID+" ends at once, whoever drives it.", "cancel"); err != nil {
-			return err
-		}
-	}
 	rdv, err := c.client()
 	if err != nil {
+		return err
+	}
+	if err := confirmRun(ctx, rdv, c.Yes || !c.Now, c.RunID, " ends at once, whoever drives it.", "cancel"); err != nil {
 		return err
 	}
 	r, err := rdv.CancelRun(ctx, wire.ActOnRun{RunID: c.RunID, Reason: c.Reason, Operator: me(), Now: c.Now})

@@ -30,6 +30,9 @@ func (c *waitRegisterCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(keys) == 0 {
+		hint("no key: only an event sent to this very run (event put --run %s) can answer this wait; give it --key NS=VALUE", c.RunID)
+	}
 	rdv, err := c.client()
 	if err != nil {
 		return err
