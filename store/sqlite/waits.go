@@ -58,7 +58,8 @@ func (r *reader) Waits(ctx context.Context, keys []backend.WaitKey) (map[backend
 	return found, nil
 }
 
-const waitsOfSQL = `SELECT` + waitColumns + ` FROM waits w WHERE w.tenant = ? AND w.run_id = ? ORDER BY w.number`
+// + keeps the order of numbers from choosing the index, which would be walked through all of the tenant.
+const waitsOfSQL = `SELECT` + waitColumns + ` FROM waits w WHERE w.tenant = ? AND w.run_id = ? ORDER BY +w.number`
 
 // WaitsOf implements [backend.Reader].
 func (r *reader) WaitsOf(ctx context.Context, keys []backend.RunKey) ([]*backend.Wait, error) {

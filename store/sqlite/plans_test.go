@@ -1,0 +1,47 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// statements are all that run in the store's life, by what they are for.
+var statements = map[string]string{
+	"workflow": workflowSQL, "run": runSQL, "runs of": runsOfSQL, "batch": batchSQL, "woken": wokenSQL, "list together": listTogetherSQL,
+	"list before": listBeforeSQL, "abandoned": abandonedSQL, "history": historySQL, "history size": historySizeSQL, "effect": effectSQL, "record": recordSQL,
+	"open effects": openEffectsSQL, "failures": failuresSQL, "event by key": eventByKeySQL, "whole event by key": wholeEventByKeySQL,
+	"event by number": eventByNumberSQL, "whole event by number": wholeEventByNumberSQL, "live events": liveEventsSQL, "claimed event": claimedEventSQL,
+	"kept count": keptCountSQL, "kept events": keptEventsSQL, "wait": waitSQL, "waits of": waitsOfSQL, "parked of": parkedOfSQL, "open waits": openWaitsSQL,
+	"list waits": listWaitsSQL, "list run's waits": listRunWaitsSQL, "list parked": listParkedSQL, "list stuck": listStuckSQL,
+	"list quarantined": listQuarantinedSQL, "parked due": parkedDueSQL, "parked first": parkedFirstSQL, "parked tenant": parkedTenantSQL,
+	"woken due": wokenDueSQL, "woken first": wokenFirstSQL, "woken tenant": wokenTenantSQL, "unmet": unmetSQL, "unmet event": unmetEventSQL,
+	"insert answer": insertAnswerSQL, "update workflow": updateWorkflowSQL, "update run": updateRunSQL, "update event": updateEventSQL,
+	"update corrupt event": updateCorruptEventSQL, "delete event keys": deleteEventKeysSQL, "update wait": updateWaitSQL,
+	"update corrupt wait": updateCorruptWaitSQL, "delete wait": deleteWaitSQL, "delete wait key": deleteWaitKeySQL, "move mark": moveMarkSQL,
+	"delete mark": deleteMarkSQL,
+}
+
+// TestPlans: no statement looks at more rows than it is asked for (S8). SQLite plans without statistics here, so what is planned on an empty store is planned
+// on a full one.
+func TestPlans(t *testing.T) {
+	b, err := Open(context.Background(), Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for name, sql := range statements {
+		r := &reader{conn: b.conn}
+		err := r.query(context.Background(), "EXPLAIN QUERY PLAN "+sql, func(c *columns) error {
+			step := c.stmt.ColumnText(3)
+			t.Logf("%s: %s", name, step)
+			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "json_each") || strings.HasSuffix(step, "(tenant=?)") {
+				t.Errorf("%s: %s", name, step)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
