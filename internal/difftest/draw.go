@@ -62,6 +62,14 @@ func (w *World) Begin(t *rapid.T) {
 
 // Draw makes one step of chance: a new one, an earlier one again, or one that is malformed, and sometimes under a failure.
 func (w *World) Draw(t *rapid.T) {
+	if again := rapid.Custom(func(t *rapid.T) burst { return drawer{t, w}.burst() }).Draw(t, "burst"); len(again) > 0 {
+		for range rendezvous.QuarantineAfter + 1 {
+			for _, s := range again {
+				w.Do(s)
+			}
+		}
+		return
+	}
 	step := rapid.Custom(func(t *rapid.T) drawn { return drawn{drawer{t, w}.any()} }).Draw(t, "step")
 	w.Do(step.Step)
 	if _, armed := step.Step.(Arm); armed {
@@ -71,6 +79,23 @@ func (w *World) Draw(t *rapid.T) {
 			w.Do(step.Step)
 		}
 	}
+}
+
+// burst is steps that are made again and again: what it takes for the sixteenth failure of something.
+type burst []Step
+
+func (b burst) GoString() string { return script(b) }
+
+func (d drawer) burst() burst {
+	if !d.chance(150) {
+		return nil
+	}
+	f := d.flow()
+	return one(d, []burst{
+		{TakeUnmet{Hold: time.Second}, Advance{11 * time.Minute}},
+		{TakeParked{Hold: time.Second}, Advance{6 * time.Minute}},
+		{AcquireLease{f.tenant, f.run, "pod/1", 2 * time.Second, "k"}, Advance{2 * time.Second}, SweepLeases{}, TakeWoken{}},
+	})
 }
 
 // drawn prints as Go.
