@@ -10,6 +10,9 @@ GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 # Rounds of every race that a test repeats, more of them to look harder: make test RDV_ROUNDS=1000
 export RDV_ROUNDS ?= 100
 
+# Random sequences that internal/difftest makes on all stores: make test RDV_SEQUENCES=5000 PACKAGES=./internal/difftest
+export RDV_SEQUENCES ?= 60
+
 # The detector looks at this project's code, not at SQLite's, which is C written as Go: its tests would take twice as long.
 UNWATCHED := -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false -gcflags=modernc.org/libc/...=-race=false
 

@@ -114,6 +114,9 @@ func (d drawer) call() Step {
 	if again := d.earlier(); len(again) > 0 && d.chance(8) {
 		return again[len(again)-1-d.n(0, len(again)-1)]
 	}
+	if d.chance(200) {
+		return Reopen{}
+	}
 	step := one(d, deck)(d)
 	if _, moves := step.(Advance); !moves && d.chance(25) {
 		step = d.malform(step)
@@ -125,7 +128,7 @@ func (d drawer) call() Step {
 func (d drawer) earlier() []Step {
 	return slices.DeleteFunc(slices.Clone(d.w.steps), func(s Step) bool {
 		switch s.(type) {
-		case Advance, Arm, Look, TakeWoken:
+		case Advance, Arm, Look, TakeWoken, Reopen:
 			return true
 		}
 		return false

@@ -89,6 +89,13 @@ func sqliteKind(t *testing.T) Kind {
 			c.Set(Base)
 			return b, sqlitex.ExecuteScript(other, tables, nil)
 		},
+		Reopen: func() (_ backend.Backend, err error) {
+			if err := b.Close(); err != nil {
+				return nil, err
+			}
+			b, err = sqlite.Open(context.Background(), sqlite.Config{Dir: dir, Clock: c})
+			return b, err
+		},
 		Shift: func(d time.Duration) error { c.Advance(d); return nil },
 	}
 }
@@ -124,6 +131,13 @@ func postgresKind(t *testing.T) Kind {
 				empty = "TRUNCATE woken, wait_keys, waits, event_keys, events, batches, history, runs, workflows;"
 			}
 			_, err := other.Exec(ctx, empty+"UPDATE rdv_clock SET shift = '0', stopped_at = '"+Base.Format(time.RFC3339Nano)+"'")
+			return b, err
+		},
+		Reopen: func() (_ backend.Backend, err error) {
+			if err := b.Close(); err != nil {
+				return nil, err
+			}
+			b, err = postgres.Open(ctx, postgres.Config{URL: url, TestClock: true})
 			return b, err
 		},
 		Shift: func(d time.Duration) error {

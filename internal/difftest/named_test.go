@@ -86,3 +86,33 @@ func TestAClaimWhoseWaitIsRegisteredMeanwhile(t *testing.T) {
 		t.Fatalf("claim for a wait that was registered meanwhile (%d times): %+v, %v", meanwhile.Struck(), got, err)
 	}
 }
+
+// TestAStoreThatIsOpenedAgainGoesOn: what was handed out before stays good, and numbers go on.
+func TestAStoreThatIsOpenedAgainGoesOn(t *testing.T) {
+	wait := func(run, effect string) Wait {
+		return Wait{Run: run, Effect: effect, Type: "paid", Keys: []string{"o=1"}}
+	}
+	event := func(id string) Event { return Event{Source: "shop", ID: id, Type: "paid", Keys: []string{"o=1"}} }
+	Replay(
+		t, open(t),
+		StartRun{Tenant: "a", Workflow: "w1", Type: "order"},
+		RegisterWait{Tenant: "a", Wait: wait("$1", "q1")},
+		AcquireLease{Tenant: "a", Run: "$1", Owner: "pod/1", TTL: time.Minute, Acquire: "k1"},
+		Buffer{Tenant: "a", Event: event("1")},
+		OfferBatch{Items: []Offer{{Tenant: "a", Source: "shop", ID: "1"}}},
+		Reopen{},
+		Buffer{Tenant: "a", Event: event("2")},
+		Buffer{Tenant: "a", Event: event("1")},
+		RenewLease{Tenant: "a", Run: "$1", Owner: "pod/1", Epoch: 1, TTL: time.Hour},
+		RegisterWait{Tenant: "a", Wait: Wait{Run: "$1", Effect: "q2", Type: "paid", Keys: []string{"o=1"}, Epoch: 1}},
+		Reopen{},
+		Waiting{Tenant: "a", Limit: 1},
+		Collect{Tenant: "a", Run: "$1", Epoch: 1},
+		ReleaseLease{Tenant: "a", Run: "$1", Epoch: 1},
+		TakeParked{Hold: time.Second},
+		Advance{By: 2 * time.Second},
+		Reopen{},
+		TakeParked{Hold: time.Second},
+		ParkWait{Items: []Park{{Tenant: "a", Run: "$1", Effect: "q2", Cause: "failed", Take: 1}}},
+	)
+}

@@ -27,6 +27,8 @@ type Kind struct {
 	Empty func() (backend.Backend, error)
 	// Shift moves the store's now.
 	Shift func(d time.Duration) error
+	// Reopen closes the backend and opens what it kept; nil where nothing is kept over that.
+	Reopen func() (backend.Backend, error)
 }
 
 // side is one store in one sequence.
@@ -34,6 +36,7 @@ type side struct {
 	Kind
 	store  store.Store // through failures
 	plain  store.Store // around them, for looking
+	below  backend.Backend
 	faults *fault.Backend
 	armed  []*fault.Armed
 
@@ -51,12 +54,32 @@ func newSide(k Kind) (*side, error) {
 	if err != nil {
 		return nil, fmt.Errorf("empty %s: %w", k.Name, err)
 	}
-	s := &side{Kind: k, faults: fault.Wrap(b)}
+	s := &side{Kind: k}
+	return s, s.mount(b)
+}
+
+// mount makes the two stores of a backend.
+func (s *side) mount(b backend.Backend) (err error) {
+	s.below, s.faults = b, fault.Wrap(b)
 	if s.store, err = engine.New(s.faults, engine.Options{}); err != nil {
-		return nil, err
+		return err
 	}
 	s.plain, err = engine.New(b, engine.Options{})
-	return s, err
+	return err
+}
+
+// Reopen closes every store that keeps something and opens it again.
+type Reopen struct{}
+
+func (Reopen) ask(s *side) (any, error) {
+	b := s.below
+	if s.Reopen != nil {
+		var err error
+		if b, err = s.Reopen(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, s.mount(b)
 }
 
 // of is the handle of a tenant.
