@@ -1,5 +1,6 @@
-// Command bench measures the whole pipeline on this machine: request door → Postgres → match → answered, waits first and events first, and the time
-// from an event's arrival to its resume notice at a steady rate. It starts a PostgreSQL of its own (default fsync) and an embedded NATS.
+// Command bench measures the whole pipeline on this machine: request door → store → match → answered, waits first and events first, and the time
+// from an event's arrival to its resume notice at a steady rate. It starts a PostgreSQL of its own (default fsync), or takes the embedded store, and an
+// embedded NATS.
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/pgtest"
+	"github.com/rendezvous-events/rendezvous/store/open"
 )
 
 // options are the bench's settings.
@@ -43,10 +45,14 @@ func main() {
 	flag.StringVar(&o.store, "store", "", "a store URL instead of a PostgreSQL of its own (its tables are used as they are)")
 	flag.BoolVar(&o.verbose, "v", false, "log what the plane logs")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process to a file")
-	flag.StringVar(&o.only, "only", "", "run one scenario: waits first, events first or latency")
+	flag.StringVar(&o.only, "only", "", "run one scenario: waits first, one at a time, events first, latency or bare loop")
+	embedded := flag.Bool("embedded", false, "measure the embedded store, in a folder of its own")
 	flag.Parse()
 	if *short {
 		o.events, o.seconds = o.events/10, o.seconds/4
+	}
+	if *embedded {
+		o.store = "sqlite:"
 	}
 	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer done()
@@ -57,7 +63,14 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	if o.store == "" {
+	if o.store == "sqlite:" {
+		dir, err := os.MkdirTemp("", "rendezvous-bench-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		o.store = "sqlite:" + dir
+	} else if o.store == "" {
 		cluster, err := pgtest.Start(ctx)
 		if err != nil {
 			return err
@@ -97,8 +110,8 @@ func run(ctx context.Context, o options) error {
 	for _, scenario := range []struct {
 		name string
 		run  func(ctx context.Context, b *bench) error
-	}{{"waits first", waitsFirst}, {"events first", eventsFirst}, {"latency", latency}} {
-		if o.only != "" && o.only != scenario.name {
+	}{{"waits first", waitsFirst}, {"one at a time", oneAtATime}, {"events first", eventsFirst}, {"latency", latency}, {"bare loop", bareLoop}} {
+		if o.only != "" && o.only != scenario.name || scenario.name == "bare loop" && open.Kind(o.store) != "sqlite" {
 			continue
 		}
 		fmt.Printf("%s\n", scenario.name)

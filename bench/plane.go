@@ -16,6 +16,8 @@ import (
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/engine"
 	"github.com/rendezvous-events/rendezvous/store/open"
 )
 
@@ -30,11 +32,19 @@ type bench struct {
 
 func start(ctx context.Context, o options, dir string) (*bench, error) {
 	node.TuneMemory(o.store) // as a main does
-	n, err := node.Start(ctx, config(o, dir))
+	cfg := config(o, dir)
+	var own backend.Backend
+	cfg.Wrap = func(b backend.Backend) backend.Backend { own = b; return b }
+	n, err := node.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	s, err := open.Open(ctx, o.store, open.Options{Clock: clock.System, Shards: 64})
+	var s store.Store
+	if open.Kind(o.store) == "postgres" {
+		s, err = open.Open(ctx, o.store, open.Options{Clock: clock.System, Shards: 64})
+	} else { // it belongs to one process and opens once
+		s, err = engine.New(kept{own}, engine.Options{})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -45,12 +55,18 @@ func start(ctx context.Context, o options, dir string) (*bench, error) {
 	return &bench{o: o, node: n, store: s, nats: nc, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}, nil
 }
 
+// kept is the node's store, which the node closes.
+type kept struct{ backend.Backend }
+
+// Close implements [backend.Backend].
+func (kept) Close() error { return nil }
+
 func (b *bench) stop() {
 	b.nats.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	_ = b.node.Stop(ctx)
 	_ = b.store.Close()
+	_ = b.node.Stop(ctx)
 }
 
 // call posts one verb.

@@ -21,32 +21,13 @@ func waitsFirst(ctx context.Context, b *bench) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	n := b.o.events
-	if err := b.started(ctx, "wf", n); err != nil {
+	took, err := b.waiting(ctx, "wf", n)
+	if err != nil {
 		return err
 	}
-	const batch = 500
-	start := time.Now()
-	if err := each(ctx, 2, (n+batch-1)/batch, func(ctx context.Context, i int) error {
-		items := make([]store.RegisterItem, 0, batch)
-		for k := i * batch; k < min(n, (i+1)*batch); k++ {
-			items = append(items, store.RegisterItem{Tenant: "bench", Registration: store.Registration{Wait: rendezvous.Wait{
-				WaitID: rendezvous.WaitID{RunID: fmt.Sprintf("wf-run-%d", k), Effect: "pay"}, Type: "payment.received",
-				Keys: []rendezvous.Key{{Namespace: "order", Value: fmt.Sprintf("wf-%d", k)}},
-			}}})
-		}
-		got, err := b.store.RegisterBatch(ctx, items, time.Time{})
-		for _, g := range got {
-			if g.Err != nil {
-				return g.Err
-			}
-		}
-		return err
-	}); err != nil {
-		return err
-	}
-	report("waits registered, in batches of 500", n, time.Since(start))
+	report("waits registered, in batches of 500", n, took)
 	before := b.cpu()
-	start = time.Now()
+	start := time.Now()
 	if err := b.putAll(ctx, "wf", 16, n); err != nil {
 		return err
 	}
@@ -56,6 +37,54 @@ func waitsFirst(ctx context.Context, b *bench) error {
 	}
 	report("whole pipeline, first put to last answer", n, time.Since(start))
 	b.per(n, before)
+	return nil
+}
+
+// waiting starts n runs, each with a wait, and tells how long the waits took.
+func (b *bench) waiting(ctx context.Context, scenario string, n int) (time.Duration, error) {
+	if err := b.started(ctx, scenario, n); err != nil {
+		return 0, err
+	}
+	const batch = 500
+	start := time.Now()
+	err := each(ctx, 2, (n+batch-1)/batch, func(ctx context.Context, i int) error {
+		items := make([]store.RegisterItem, 0, batch)
+		for k := i * batch; k < min(n, (i+1)*batch); k++ {
+			items = append(items, store.RegisterItem{Tenant: "bench", Registration: store.Registration{Wait: rendezvous.Wait{
+				WaitID: rendezvous.WaitID{RunID: fmt.Sprintf("%s-run-%d", scenario, k), Effect: "pay"}, Type: "payment.received",
+				Keys: []rendezvous.Key{{Namespace: "order", Value: fmt.Sprintf("%s-%d", scenario, k)}},
+			}}})
+		}
+		got, err := b.store.RegisterBatch(ctx, items, time.Time{})
+		for _, g := range got {
+			if g.Err != nil {
+				return g.Err
+			}
+		}
+		return err
+	})
+	return time.Since(start), err
+}
+
+// oneAtATime sends one event a request to waits that are there.
+func oneAtATime(ctx context.Context, b *bench) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	n := b.o.events / 10
+	if _, err := b.waiting(ctx, "one", n); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := each(ctx, b.o.callers, n, func(ctx context.Context, i int) error {
+		_, err := b.call(ctx, "bench", "events.put", fmt.Appendf(nil, `{"events":[%s]}`, event("one", i)))
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := b.settled(ctx); err != nil {
+		return err
+	}
+	report(fmt.Sprintf("one event a request, %d callers, to the last answer", b.o.callers), n, time.Since(start))
 	return nil
 }
 
