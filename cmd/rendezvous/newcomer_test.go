@@ -15,7 +15,7 @@ import (
 func TestWrongUsageIsTwoLines(t *testing.T) {
 	u := &tool{t: t, dir: t.TempDir()}
 	for want, args := range map[string][]string{
-		"^rendezvous: error: unexpected argument dance\nsee rendezvous --help\n$":                 {"dance"},
+		"^rendezvous: error: unexpected argument dance\nsee rendezvous --help\n$":                  {"dance"},
 		"^rendezvous: error: unknown flag --colour.*\nsee rendezvous run show --help\n$":           {"run", "show", "w", "--colour"},
 		"^rendezvous: error: expected .*\nsee rendezvous --help\n$":                                {},
 		"^rendezvous: error: unknown flag --tenant.*\nsee rendezvous completion --help\n$":         {"--tenant", "x", "completion", "bash"},
@@ -74,15 +74,19 @@ func TestWhoNamesTheWrongThingIsToldTheRight(t *testing.T) {
 func TestHintsStandBesideTheOutput(t *testing.T) {
 	u := newTool(t)
 	u.ok("", "run", "start", "order", "--run-id", "r")
-	for want, args := range map[string][]string{
-		"^hint: no key and no run: .*--key": {"event", "put", "--type", "t"},
-		"^hint: no key: .*--run r\\)":       {"wait", "register", "r", "keyless", "--type", "t"},
-		`^hint: the key "order=1 " has`:     {"event", "put", "--type", "t", "--key", "order=1 "},
-		`^hint: the key " order=1" has`:     {"wait", "register", "r", "blank", "--type", "t", "--key", " order=1"},
-		"^$":                                {"event", "put", "--type", "t", "--run", "r"},
+	for _, c := range []struct {
+		hint string
+		args []string
+	}{
+		{`^hint: no key: .*--run r\)`, []string{"wait", "register", "r", "keyless", "--type", "t"}},
+		{`^$`, []string{"event", "put", "--type", "t", "--run", "r"}}, // answers it
+		{`^hint: no key and no run: .*--key`, []string{"event", "put", "--type", "t"}},
+		{`^hint: the key "order=1 " has`, []string{"event", "put", "--type", "t", "--key", "order=1 "}},
+		{`^hint: the key " order=1" has`, []string{"wait", "register", "r", "blank", "--type", "t", "--key", " order=1"}},
+		{`^$`, []string{"event", "put", "--type", "t", "--subject", "1"}},
 	} {
-		if r := u.run(args...); r.code != 0 || r.out == "" || !regexp.MustCompile(want).MatchString(r.err) {
-			t.Errorf("%v: %+v, want %s", args, r, want)
+		if r := u.run(c.args...); r.code != 0 || r.out == "" || !regexp.MustCompile(c.hint).MatchString(r.err) {
+			t.Errorf("%v: %+v, want %s", c.args, r, c.hint)
 		}
 	}
 }
