@@ -13,7 +13,8 @@ import (
 )
 
 // Backup writes the store as it is now into a new directory, which is a store itself: open it to restore it. The store is in use meanwhile and nobody waits
-// for the backup, but what is written while it lasts stays in the WAL until it has ended.
+// for the backup, but what is written while it lasts stays in the WAL until it has ended. The copy differs from the store in that nothing held outside passes
+// a fence in it (runs.md section 1): see fence.
 func (b *Backend) Backup(ctx context.Context, target string) error { return Backup(ctx, b.dir, target) }
 
 // Backup is [Backend.Backup] of the store in dir, which this process, another or none may have open: it reads the file as any reader beside the writer
@@ -77,12 +78,31 @@ func writeBackup(conn *sqlite.Conn, target string) error {
 	file := filepath.Join(partial, databaseFile)
 	err = translate(sqlitex.ExecuteTransient(conn, "VACUUM INTO ?", &sqlitex.ExecOptions{Args: []any{file}}))
 	if err == nil {
+		err = fence(file)
+	}
+	if err == nil {
 		err = publish(file, partial, target)
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(partial))
 	}
 	return nil
+}
+
+// gap is more than a store gives of anything after its backup and before that is restored.
+const gap = 1 << 32
+
+// fence has a copy's epochs and numbers begin where those of the store never came: whoever got one after the backup must not meet it again when that is
+// restored (I9). A lease keeps its owner, so that the leases pass finds it, records what is parked for it and wakes its run; the owner's epoch is worth nothing.
+func fence(file string) error {
+	conn, err := sqlite.OpenConn(file, sqlite.OpenReadWrite)
+	if err != nil {
+		return translate(err)
+	}
+	err = sqlitex.ExecuteScript(conn, `
+UPDATE workflows SET lease_epoch = lease_epoch + :gap, acquire_id = '';
+UPDATE counters SET value = value + :gap;`, &sqlitex.ExecOptions{Named: map[string]any{":gap": int64(gap)}})
+	return errors.Join(translate(err), translate(conn.Close()))
 }
 
 // publish puts the written file on disk, then gives its directory its name.

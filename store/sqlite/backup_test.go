@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
@@ -79,11 +80,31 @@ func TestABackupOfAStoreInUseIsAStore(t *testing.T) {
 
 	copied, g := mounted(t, target)
 	pairs(t, copied)
+	err := copied.Update(t.Context(), "test", func(ctx context.Context, tx backend.Tx) error {
+		n, err := tx.NewEventNumbers(ctx, 1)
+		if err == nil && n[0] <= 1<<32 {
+			t.Errorf("number %d after the backup", n[0])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	again := func(r *storetest.Flow) *storetest.Flow {
 		return &storetest.Flow{F: g, WorkflowID: r.WorkflowID, ID: r.ID}
 	}
 	again(answered).WantAnswer("w", paid)
+	d := &storetest.Driver{Flow: again(parked.Flow), Epoch: parked.Epoch}
+	if _, err := g.Collect(t.Context(), d.ID, d.Epoch); !errors.Is(err, rendezvous.ErrFenced) {
+		t.Errorf("who drove before the backup: %v, want fenced", err)
+	}
 	g.WantState(held.EventID, rendezvous.EventClaimed)
+	g.H.Advance(time.Minute)
+	g.H.SweepLeases(t)
+	d.WantAnswered("w", held)
+	if got := again(answered).Drive().Epoch; got != 1<<32+1 {
+		t.Errorf("the first epoch after the backup is %d", got)
+	}
 	second := storetest.EventOf("paid", storetest.K("order", "2"))
 	g.Send(second)
 	again(waiting).WantAnswer("w", second)
