@@ -43,9 +43,9 @@ type choice struct {
 }
 
 // deck has every kind of step as often as it is to be drawn.
-var deck = shuffledIn(eventChoices, waitChoices, runChoices, leaseChoices, listChoices)
+var deck = dealt(eventChoices, waitChoices, runChoices, leaseChoices, listChoices)
 
-func shuffledIn(all ...[]choice) []func(d drawer) Step {
+func dealt(all ...[]choice) []func(d drawer) Step {
 	var deck []func(d drawer) Step
 	for _, c := range slices.Concat(all...) {
 		deck = append(deck, slices.Repeat([]func(d drawer) Step{c.draw}, c.weight)...)
