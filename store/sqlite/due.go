@@ -17,7 +17,7 @@ const (
 WHERE w.tenant = ?2 AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.next_attempt_at <= ?1 AND (w.next_attempt_at, w.number) > (?3, ?4)
 	AND (w.take_settled OR w.take_until IS NULL OR w.take_until <= ?1)
 	AND f.run_id = w.run_id AND f.closed_at IS NULL AND (f.lease_owner = '' OR f.lease_expires <= ?1)
-ORDER BY w.next_attempt_at, w.number LIMIT ?5`
+ORDER BY w.next_attempt_at, w.number LIMIT ?5 + 0`
 	parkedDueSQL    = `SELECT` + waitColumns + parkedDue
 	parkedFirstSQL  = `SELECT w.next_attempt_at, w.number` + parkedDue
 	parkedTenantSQL = `
@@ -27,7 +27,7 @@ SELECT w.tenant FROM waits w INDEXED BY waits_due WHERE w.held_number IS NOT NUL
 	wokenDue = ` FROM woken m INDEXED BY woken_due CROSS JOIN workflows f ON f.tenant = m.tenant AND f.workflow_id = m.workflow_id
 WHERE m.tenant = ?2 AND m.next_notice_at <= ?1 AND (m.next_notice_at, m.workflow_id) > (?3, ?4)
 	AND f.run_id = m.run_id AND f.status = 'running' AND (f.lease_owner = '' OR f.lease_expires <= ?1)
-ORDER BY m.next_notice_at, m.workflow_id LIMIT ?5`
+ORDER BY m.next_notice_at, m.workflow_id LIMIT ?5 + 0`
 	wokenDueSQL    = `SELECT ` + wokenColumns + wokenDue
 	wokenFirstSQL  = `SELECT m.next_notice_at, 0` + wokenDue
 	wokenTenantSQL = `SELECT m.tenant FROM woken m INDEXED BY woken_due WHERE m.tenant > ? ORDER BY m.tenant LIMIT 1`
@@ -144,7 +144,7 @@ SELECT i.tenant, i.number,
 		SELECT 1 FROM waits w
 		WHERE w.tenant = i.tenant AND w.run_id = i.value AND w.type = i.type AND w.held_number IS NULL AND w.open_since <= ?1)
 	END
-FROM event_keys i INDEXED BY event_keys_number WHERE i.number > ?2 ORDER BY i.number LIMIT ?3`
+FROM event_keys i INDEXED BY event_keys_number WHERE i.number > ?2 ORDER BY i.number LIMIT ?3 + 0`
 	unmetEventSQL = `
 SELECT` + eventColumns + barePayload + ` FROM events e
 WHERE e.number = ?1 AND e.state = 'live' AND (e.take_until IS NULL OR e.take_until <= ?2) AND (e.expires_at IS NULL OR e.expires_at > ?2)`

@@ -90,7 +90,7 @@ func (r *reader) EventsByNumber(ctx context.Context, numbers []int64, payload bo
 const liveEventsSQL = `
 SELECT` + eventColumns + barePayload + ` FROM event_keys i CROSS JOIN events e ON e.number = i.number
 WHERE i.tenant = ? AND i.namespace = ? AND i.value = ? AND i.type = ? AND i.number > ?
-ORDER BY i.number LIMIT ?`
+ORDER BY i.number LIMIT ? + 0`
 
 // LiveEvents implements [backend.Reader].
 func (r *reader) LiveEvents(ctx context.Context, lookups []backend.Lookup) ([][]*backend.Event, error) {

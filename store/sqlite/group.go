@@ -106,7 +106,7 @@ func (b *Backend) savepoint(ctx context.Context, fn func(ctx context.Context, tx
 	if err := b.run("SAVEPOINT verb"); err != nil {
 		return err
 	}
-	tx := &transaction{reader: reader{conn: b.conn, now: rendezvous.Instant(b.clock.Now())}, counts: &b.counts}
+	tx := &transaction{reader: reader{conn: b.conn, prepared: b.prepared, now: rendezvous.Instant(b.clock.Now())}, counts: &b.counts}
 	if err := fn(ctx, tx); err != nil {
 		return err
 	}
@@ -193,6 +193,18 @@ func (b *Backend) runRaw(sql string) error {
 	return err
 }
 
+// preparedOf are the statements of a connection that reads.
+func (b *Backend) preparedOf(conn *sqlite.Conn) prepared {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.reading[conn]
+	if p == nil {
+		p = prepared{}
+		b.reading[conn] = p
+	}
+	return p
+}
+
 // View implements [backend.Backend].
 func (b *Backend) View(ctx context.Context, _ string, fn func(ctx context.Context, r backend.Reader) error) error {
 	if err := alive(ctx); err != nil {
@@ -206,7 +218,7 @@ func (b *Backend) View(ctx context.Context, _ string, fn func(ctx context.Contex
 		return alive(ctx)
 	}
 	defer b.readers.Put(conn)
-	r := &reader{conn: conn, now: rendezvous.Instant(b.clock.Now())}
+	r := &reader{conn: conn, prepared: b.preparedOf(conn), now: rendezvous.Instant(b.clock.Now())}
 	if _, err := r.exec("BEGIN"); err != nil {
 		return err
 	}

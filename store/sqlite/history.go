@@ -47,7 +47,7 @@ func (r *reader) records(ctx context.Context, sql string, args ...any) ([]rendez
 const historySQL = `
 SELECT octet_length(h.data) + coalesce(octet_length(h.payload), 0), ` + recordColumns + ` FROM history h
 WHERE h.tenant = ? AND h.workflow_id = ? AND h.seq >= ? AND h.seq <= ?
-ORDER BY h.seq LIMIT ?`
+ORDER BY h.seq LIMIT ? + 0`
 
 // History implements [backend.Reader].
 func (r *reader) History(ctx context.Context, key backend.WorkflowKey, from, to int64, limit, maxBytes int) ([]rendezvous.Record, error) {
@@ -130,7 +130,7 @@ WHERE h.tenant = ? AND h.run_id = ? AND h.effect <> '' AND NOT h.closes AND h.ki
 	AND NOT EXISTS (
 		SELECT 1 FROM history c INDEXED BY history_effects
 		WHERE c.tenant = h.tenant AND c.run_id = h.run_id AND c.effect = h.effect AND c.effect <> '' AND c.attempt = h.attempt AND c.closes)
-ORDER BY h.seq LIMIT ?`
+ORDER BY h.seq LIMIT ? + 0`
 
 // OpenEffects implements [backend.Reader].
 func (r *reader) OpenEffects(ctx context.Context, key backend.RunKey, limit int) ([]rendezvous.Record, error) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -44,13 +45,17 @@ type Backend struct {
 	lock    *flock.Flock
 	readers *sqlitex.Pool
 
-	turn   chan struct{} // holds one token: who took it has what is below
-	conn   *sqlite.Conn
-	group  *group // the open one; nil where no transaction is
-	counts [kinds]counter
-	syncs  int // commits, each of a group
-	closed bool
-	broken error // of a disk after whose failure nothing can be said of the file
+	mu      sync.Mutex
+	reading map[*sqlite.Conn]prepared // of the readers
+
+	turn     chan struct{} // holds one token: who took it has what is below
+	conn     *sqlite.Conn
+	prepared prepared
+	group    *group // the open one; nil where no transaction is
+	counts   [kinds]counter
+	syncs    int // commits, each of a group
+	closed   bool
+	broken   error // of a disk after whose failure nothing can be said of the file
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -72,7 +77,7 @@ func Open(ctx context.Context, c Config) (*Backend, error) {
 	case c.Readers < 1 || c.Readers > 1000:
 		return nil, rendezvous.InvalidField("readers", "%d is outside 1..1000", c.Readers)
 	}
-	b := &Backend{clock: c.Clock, dir: c.Dir, turn: make(chan struct{}, 1)}
+	b := &Backend{clock: c.Clock, dir: c.Dir, turn: make(chan struct{}, 1), prepared: prepared{}, reading: map[*sqlite.Conn]prepared{}}
 	if err := b.open(ctx, c); err != nil {
 		return nil, errors.Join(err, b.release())
 	}

@@ -11,9 +11,14 @@ import (
 
 // reader reads in one transaction.
 type reader struct {
-	conn *sqlite.Conn
-	now  time.Time
+	conn     *sqlite.Conn
+	prepared prepared // of the connection; nil where it is used once
+	now      time.Time
 }
+
+// prepared are a connection's statements. The driver keeps them too, but clears their bindings before it hands one out again, which makes SQLite plan it anew: its
+// planner looks at bound values for some of its guesses, and no binding is another one. For the same reason limits are written ? + 0.
+type prepared map[string]*sqlite.Stmt
 
 // Now implements [backend.Reader].
 func (r *reader) Now() time.Time { return r.now }
@@ -67,9 +72,15 @@ func (r *reader) exec(sql string, args ...any) (int, error) {
 
 // prepare binds args in their order. A zero instant is NULL, and so are nil bytes; what else may be absent comes as nil.
 func (r *reader) prepare(sql string, args []any) (*sqlite.Stmt, error) {
-	stmt, err := r.conn.Prepare(sql)
-	if err != nil {
-		return nil, err
+	stmt := r.prepared[sql]
+	if stmt == nil {
+		var err error
+		if stmt, err = r.conn.Prepare(sql); err != nil {
+			return nil, err
+		}
+		if r.prepared != nil {
+			r.prepared[sql] = stmt
+		}
 	}
 	for i, arg := range args {
 		at := i + 1

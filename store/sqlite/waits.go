@@ -85,7 +85,7 @@ func (r *reader) ParkedOf(ctx context.Context, keys []backend.RunKey) (map[backe
 const openWaitsSQL = `
 SELECT` + waitColumns + ` FROM wait_keys i CROSS JOIN waits w ON w.number = i.number
 WHERE i.tenant = ? AND i.namespace = ? AND i.value = ? AND i.type = ? AND i.number > ?
-ORDER BY i.number LIMIT ?`
+ORDER BY i.number LIMIT ? + 0`
 
 // OpenWaits implements [backend.Reader].
 func (r *reader) OpenWaits(ctx context.Context, lookups []backend.Lookup) ([][]*backend.Wait, error) {
@@ -112,25 +112,25 @@ const (
 	listWaitsSQL = `
 SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_listed
 WHERE w.tenant = ?1 AND w.number > ?2` + passing + `
-ORDER BY w.number LIMIT ?3`
+ORDER BY w.number LIMIT ?3 + 0`
 	// A run has at most 1,000; + keeps the order of numbers from choosing the index.
 	listRunWaitsSQL = `
 SELECT` + waitColumns + ` FROM waits w
 WHERE w.tenant = ?1 AND w.run_id = ?4 AND +w.number > ?2` + passing + `
-ORDER BY +w.number LIMIT ?3`
+ORDER BY +w.number LIMIT ?3 + 0`
 	listParkedSQL = `
 SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_due
 WHERE w.tenant = ?1 AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND (w.next_attempt_at, w.number) > (?8, ?2)` + passing + `
-ORDER BY w.next_attempt_at, w.number LIMIT ?3`
+ORDER BY w.next_attempt_at, w.number LIMIT ?3 + 0`
 	// Quarantined waits in the order of parked ones. They are few: an operator is to look at each.
 	listStuckSQL = `
 SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_quarantined
 WHERE w.tenant = ?1 AND w.quarantined_at IS NOT NULL AND (w.next_attempt_at, w.number) > (?8, ?2)` + passing + `
-ORDER BY w.next_attempt_at, w.number LIMIT ?3`
+ORDER BY w.next_attempt_at, w.number LIMIT ?3 + 0`
 	listQuarantinedSQL = `
 SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_quarantined
 WHERE w.tenant = ? AND w.quarantined_at IS NOT NULL AND (w.quarantined_at, w.number) > (?, ?)
-ORDER BY w.quarantined_at, w.number LIMIT ?`
+ORDER BY w.quarantined_at, w.number LIMIT ? + 0`
 )
 
 func passingArgs(tenant string, after int64, limit int, f backend.WaitFilter) []any {
@@ -186,13 +186,13 @@ func (r *reader) ListQuarantined(ctx context.Context, tenant string, after backe
 const (
 	liveDepthSQL = `
 SELECT count(*), min(live_since) FROM (
-	SELECT min(live_since) AS live_since FROM event_keys INDEXED BY event_keys_number GROUP BY number ORDER BY number LIMIT ?)`
-	openDepthSQL   = `SELECT count(*) FROM (SELECT 1 FROM waits WHERE held_number IS NULL LIMIT ?)`
+	SELECT min(live_since) AS live_since FROM event_keys INDEXED BY event_keys_number GROUP BY number ORDER BY number LIMIT ? + 0)`
+	openDepthSQL   = `SELECT count(*) FROM (SELECT 1 FROM waits WHERE held_number IS NULL LIMIT ? + 0)`
 	parkedDepthSQL = `
 SELECT count(*), min(parked_at) FROM (
-	SELECT parked_at FROM waits INDEXED BY waits_due WHERE held_number IS NOT NULL AND quarantined_at IS NULL LIMIT ?)`
-	quarantinedDepthSQL = `SELECT count(*) FROM (SELECT 1 FROM waits INDEXED BY waits_quarantined WHERE quarantined_at IS NOT NULL LIMIT ?)`
-	wokenDepthSQL       = `SELECT count(*), min(since) FROM (SELECT since FROM woken LIMIT ?)`
+	SELECT parked_at FROM waits INDEXED BY waits_due WHERE held_number IS NOT NULL AND quarantined_at IS NULL LIMIT ? + 0)`
+	quarantinedDepthSQL = `SELECT count(*) FROM (SELECT 1 FROM waits INDEXED BY waits_quarantined WHERE quarantined_at IS NOT NULL LIMIT ? + 0)`
+	wokenDepthSQL       = `SELECT count(*), min(since) FROM (SELECT since FROM woken LIMIT ? + 0)`
 )
 
 // Depths implements [backend.Reader].

@@ -76,7 +76,7 @@ func (r *reader) Runs(ctx context.Context, keys []backend.RunKey) (map[backend.R
 const runsOfSQL = `
 SELECT` + runColumns + ` FROM runs r INDEXED BY runs_chain
 WHERE r.tenant = ? AND r.workflow_id = ? AND r.first_seq > ?
-ORDER BY r.first_seq LIMIT ?`
+ORDER BY r.first_seq LIMIT ? + 0`
 
 // RunsOf implements [backend.Reader].
 func (r *reader) RunsOf(ctx context.Context, key backend.WorkflowKey, after int64, limit int) ([]*backend.Run, error) {
@@ -158,14 +158,14 @@ const (
 	listTogetherSQL = `
 SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
 WHERE w.tenant = ?1 AND w.started_at = ?2 AND w.workflow_id > ?3` + filtered + `
-ORDER BY w.workflow_id LIMIT ?4`
+ORDER BY w.workflow_id LIMIT ?4 + 0`
 	listBeforeSQL = `
 SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
 WHERE w.tenant = ?1 AND w.started_at < ?2 AND ?3 = ?3` + filtered + `
-ORDER BY w.started_at DESC, w.workflow_id LIMIT ?4`
+ORDER BY w.started_at DESC, w.workflow_id LIMIT ?4 + 0`
 	countSQL = `
 SELECT count(*) FROM (
-	SELECT 1 FROM workflows w WHERE w.tenant = ?1 AND ?2 = ?2 AND ?3 = ?3` + filtered + ` LIMIT ?4)`
+	SELECT 1 FROM workflows w WHERE w.tenant = ?1 AND ?2 = ?2 AND ?3 = ?3` + filtered + ` LIMIT ?4 + 0)`
 )
 
 func filterArgs(tenant string, at int64, id string, limit int, f backend.WorkflowFilter) []any {
@@ -202,7 +202,7 @@ func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.Wo
 const abandonedSQL = `
 SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_leased
 WHERE w.lease_owner <> '' AND w.lease_expires <= ? AND (w.lease_expires, w.tenant, w.workflow_id) > (?, ?, ?)
-ORDER BY w.lease_expires, w.tenant, w.workflow_id LIMIT ?`
+ORDER BY w.lease_expires, w.tenant, w.workflow_id LIMIT ? + 0`
 
 // Abandoned implements [backend.Reader].
 func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
