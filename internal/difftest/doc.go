@@ -8,11 +8,13 @@
 // Nothing here says which answer is right: the batteries of store/storetest do. Here is what nobody thought of: rapid draws the steps (draw.go), malformed
 // and repeated ones, and failures armed alike on every store ([Arm]).
 //
-// A sequence that tells the stores apart is shrunk and printed as Go, ready to become a test of its own:
+// A sequence that tells the stores apart is made smaller ([Shrink]) and printed as Go, ready to become a named one (named_test.go):
 //
-//	func TestWhatWentWrong(t *testing.T) {
-//		Replay(t, open(t), StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"}, ...)
-//	}
+//	Replay(
+//		t, open(t),
+//		StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"},
+//		ReadRunChain{Tenant: "a", Workflow: "w1", After: 9223372036854775807},
+//	)
 //
 // What runs at once cannot be compared step by step, since each store chooses its own order. [Check] asks of one store instead whether there is a legal
 // order at all (linear.go).

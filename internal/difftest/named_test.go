@@ -13,96 +13,41 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/fault"
 )
 
-// Sequences that once told the stores apart, or a store from itself.
-
-// TestRepeatedNoticesComeInTheOrderOfTheItems: the notices that a repeated offer repeats came in the order of a Go map.
-func TestRepeatedNoticesComeInTheOrderOfTheItems(t *testing.T) {
-	kinds := open(t)
-	steps := []Step{
+// named are sequences that once told the stores apart, or a store from itself, and a few that nobody wants told apart.
+var named = map[string][]Step{
+	// The notices that a repeated offer repeats came in the order of a Go map.
+	"repeated notices come in the order of the items": slices.Concat([]Step{
 		StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"},
 		StartRun{Tenant: "a", Workflow: "w_", Run: "r2", Type: "order"},
 		StartRun{Tenant: "B", Workflow: "w1", Run: "r1", Type: "order"},
-		RegisterWait{Tenant: "a", Wait: Wait{Run: "r1", Effect: "q1", Type: "paid", Keys: []string{"o=1"}}},
-		RegisterWait{Tenant: "a", Wait: Wait{Run: "r2", Effect: "q1", Type: "paid", Keys: []string{"o=2"}}},
-		RegisterWait{Tenant: "B", Wait: Wait{Run: "r1", Effect: "q1", Type: "paid", Keys: []string{"o=1"}}},
-		BufferBatch{Items: []Put{
-			{Tenant: "a", Event: Event{Source: "shop", ID: "1", Type: "paid", Keys: []string{"o=1"}}},
-			{Tenant: "a", Event: Event{Source: "shop", ID: "2", Type: "paid", Keys: []string{"o=2"}}},
-			{Tenant: "B", Event: Event{Source: "shop", ID: "1", Type: "paid", Keys: []string{"o=1"}}},
-		}},
-	}
-	offer := OfferBatch{Items: []Offer{{Tenant: "a", Source: "shop", ID: "1"}, {Tenant: "a", Source: "shop", ID: "2"}, {Tenant: "B", Source: "shop", ID: "1"}}}
-	deliver := DeliverParked{Items: []Held{{Tenant: "a", Run: "r1", Effect: "q1"}, {Tenant: "a", Run: "r2", Effect: "q1"}, {Tenant: "B", Run: "r1", Effect: "q1"}}}
-	Replay(t, kinds, slices.Concat(steps, slices.Repeat([]Step{offer, deliver}, 10))...)
-}
-
-// TestAnyCapOfACountIsTaken: the highest one, and one more, was a negative limit to PostgreSQL, which called it corrupt.
-func TestAnyCapOfACountIsTaken(t *testing.T) {
-	Replay(
-		t, open(t),
+		RegisterWait{Tenant: "a", Wait: waiting("r1", "q1", "o=1")},
+		RegisterWait{Tenant: "a", Wait: waiting("r2", "q1", "o=2")},
+		RegisterWait{Tenant: "B", Wait: waiting("r1", "q1", "o=1")},
+		BufferBatch{Items: []Put{{"a", sent("1", "o=1")}, {"a", sent("2", "o=2")}, {"B", sent("1", "o=1")}}},
+	}, slices.Repeat([]Step{
+		OfferBatch{Items: []Offer{{Tenant: "a", Source: "shop", ID: "1"}, {Tenant: "a", Source: "shop", ID: "2"}, {Tenant: "B", Source: "shop", ID: "1"}}},
+		DeliverParked{Items: []Held{{"a", "r1", "q1"}, {"a", "r2", "q1"}, {"B", "r1", "q1"}}},
+	}, 10)),
+	// The highest cap, and one more, was a negative limit to PostgreSQL, which called it corrupt.
+	"any cap of a count is taken": {
 		StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"},
 		QueryWorkflows{Tenant: "a", Most: math.MaxInt},
-	)
-}
-
-// TestAClaimWhoseWaitIsTakenMeanwhile: a wait that was taken between two reads of a claim for it left nobody as the event's lowest wait, and the claim
-// panicked.
-func TestAClaimWhoseWaitIsTakenMeanwhile(t *testing.T) {
-	w := NewWorld(t, []Kind{postgresKind(t)})
-	s := w.sides[0]
-	w.Do(StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"})
-	const lock = 4 // behind the reads of the wait, of its events and of their waits; who holds it has the wait
-	for call := 1; call <= lock; call++ {
-		name := fmt.Sprint(call)
-		w.Do(Subscribe{Tenant: "a", Wait: Wait{Run: "r1", Effect: name, Type: "paid", Keys: []string{"o=" + name}}})
-		w.Do(Buffer{Tenant: "a", Event: Event{Source: "shop", ID: name, Type: "paid", Keys: []string{"o=" + name}}})
-		meanwhile := s.faults.Arm(fault.Failure{Verb: "claim_for", Point: fault.AtCall, Call: call, Do: func(ctx context.Context) error {
-			_, err := w.look("a").MatchWaiter(ctx, rendezvous.EventID{Source: "shop", ID: name}, time.Time{})
-			return err
-		}})
-		got, err := ClaimFor{Tenant: "a", Run: "r1", Effect: name}.ask(s)
-		if claim, ok := got.(store.Claim); err != nil || !ok || claim.Event == nil || claim.Event.ID != name {
-			t.Fatalf("claim for a wait that was taken before call %d: %+v, %v", call, got, err)
-		}
-		if meanwhile.Struck() == 0 {
-			t.Fatalf("a claim makes fewer calls than %d", call)
-		}
-	}
-}
-
-// TestAClaimWhoseWaitIsRegisteredMeanwhile: a wait that was registered between two reads of a claim for it had nothing to take, though its event was there (R6).
-func TestAClaimWhoseWaitIsRegisteredMeanwhile(t *testing.T) {
-	w := NewWorld(t, []Kind{postgresKind(t)})
-	s := w.sides[0]
-	w.Do(StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"})
-	w.Do(Buffer{Tenant: "a", Event: Event{Source: "shop", ID: "1", Type: "paid", Keys: []string{"o=1"}}})
-	meanwhile := s.faults.Arm(fault.Failure{Verb: "claim_for", Point: fault.AtCall, Call: 2, Do: func(ctx context.Context) error {
-		wait := Wait{Run: "r1", Effect: "q1", Type: "paid", Keys: []string{"o=1"}}
-		_, err := w.look("a").Subscribe(ctx, wait.registration(s), time.Time{})
-		return err
-	}})
-	got, err := ClaimFor{Tenant: "a", Run: "r1", Effect: "q1"}.ask(s)
-	if claim, ok := got.(store.Claim); err != nil || !ok || claim.Event == nil || meanwhile.Struck() != 1 {
-		t.Fatalf("claim for a wait that was registered meanwhile (%d times): %+v, %v", meanwhile.Struck(), got, err)
-	}
-}
-
-// TestAStoreThatIsOpenedAgainGoesOn: what was handed out before stays good, and numbers go on.
-func TestAStoreThatIsOpenedAgainGoesOn(t *testing.T) {
-	wait := func(run, effect string) Wait {
-		return Wait{Run: run, Effect: effect, Type: "paid", Keys: []string{"o=1"}}
-	}
-	event := func(id string) Event { return Event{Source: "shop", ID: id, Type: "paid", Keys: []string{"o=1"}} }
-	Replay(
-		t, open(t),
+	},
+	// Memory began the chain of runs anew behind the highest seq there is.
+	"no run begins behind the last seq": {
+		StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"},
+		ReadRunChain{Tenant: "a", Workflow: "w1", After: math.MaxInt64},
+	},
+	// What was handed out before stays good, and numbers go on.
+	"a store that is opened again goes on": {
 		StartRun{Tenant: "a", Workflow: "w1", Type: "order"},
-		RegisterWait{Tenant: "a", Wait: wait("$1", "q1")},
+		RegisterWait{Tenant: "a", Wait: waiting("$1", "q1", "o=1")},
 		AcquireLease{Tenant: "a", Run: "$1", Owner: "pod/1", TTL: time.Minute, Acquire: "k1"},
-		Buffer{Tenant: "a", Event: event("1")},
+		Buffer{Tenant: "a", Event: sent("1", "o=1")},
 		OfferBatch{Items: []Offer{{Tenant: "a", Source: "shop", ID: "1"}}},
 		Reopen{},
-		Buffer{Tenant: "a", Event: event("2")},
-		Buffer{Tenant: "a", Event: event("1")},
+		Buffer{Tenant: "a", Event: sent("2", "o=1")},
+		Buffer{Tenant: "a", Event: sent("1", "o=1")},
 		RenewLease{Tenant: "a", Run: "$1", Owner: "pod/1", Epoch: 1, TTL: time.Hour},
 		RegisterWait{Tenant: "a", Wait: Wait{Run: "$1", Effect: "q2", Type: "paid", Keys: []string{"o=1"}, Epoch: 1}},
 		Reopen{},
@@ -114,5 +59,67 @@ func TestAStoreThatIsOpenedAgainGoesOn(t *testing.T) {
 		Reopen{},
 		TakeParked{Hold: time.Second},
 		ParkWait{Items: []Park{{Tenant: "a", Run: "$1", Effect: "q2", Cause: "failed", Take: 1}}},
-	)
+	},
+}
+
+func waiting(run, effect, key string) Wait {
+	return Wait{Run: run, Effect: effect, Type: "paid", Keys: []string{key}}
+}
+
+func sent(id, key string) Event {
+	return Event{Source: "shop", ID: id, Type: "paid", Keys: []string{key}}
+}
+
+func TestNamedSequences(t *testing.T) {
+	kinds := open(t)
+	for name, steps := range named {
+		t.Run(name, func(t *testing.T) { Replay(t, kinds, steps...) })
+	}
+}
+
+// meanwhile makes a claim and lets something happen instead of nothing before one of its reads, on the store where that can be.
+func meanwhile(t *testing.T, w *World, call int, effect string, happens func(tenant store.Tenant) error) store.Claim {
+	t.Helper()
+	s := w.sides[0]
+	f := s.faults.Arm(fault.Failure{Verb: "claim_for", Point: fault.AtCall, Call: call, Do: func(context.Context) error { return happens(w.look("a")) }})
+	got, err := ClaimFor{Tenant: "a", Run: "r1", Effect: effect}.ask(s)
+	claim, ok := got.(store.Claim)
+	if err != nil || !ok || f.Struck() != 1 {
+		t.Fatalf("claim for %s, and %d times something meanwhile: %+v, %v", effect, f.Struck(), got, err)
+	}
+	return claim
+}
+
+// TestAClaimWhoseWaitIsTakenMeanwhile: a wait that was taken between two reads of a claim for it left nobody as the event's lowest wait, and the claim
+// panicked.
+func TestAClaimWhoseWaitIsTakenMeanwhile(t *testing.T) {
+	w := NewWorld(t, []Kind{postgresKind(t)})
+	w.Do(StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"})
+	const lock = 4 // behind the reads of the wait, of its events and of their waits; who holds it has the wait
+	for call := 1; call <= lock; call++ {
+		name := fmt.Sprint(call)
+		w.Do(Subscribe{Tenant: "a", Wait: waiting("r1", name, "o="+name)})
+		w.Do(Buffer{Tenant: "a", Event: sent(name, "o="+name)})
+		claim := meanwhile(t, w, call, name, func(tenant store.Tenant) error {
+			_, err := tenant.MatchWaiter(ctx, rendezvous.EventID{Source: "shop", ID: name}, time.Time{})
+			return err
+		})
+		if claim.Event == nil || claim.Event.ID != name || !claim.Again {
+			t.Fatalf("claim for a wait that was taken before call %d: %+v", call, claim)
+		}
+	}
+}
+
+// TestAClaimWhoseWaitIsRegisteredMeanwhile: a wait that was registered between two reads of a claim for it had nothing to take, though its event was there (R6).
+func TestAClaimWhoseWaitIsRegisteredMeanwhile(t *testing.T) {
+	w := NewWorld(t, []Kind{postgresKind(t)})
+	w.Do(StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"})
+	w.Do(Buffer{Tenant: "a", Event: sent("1", "o=1")})
+	claim := meanwhile(t, w, 2, "q1", func(tenant store.Tenant) error {
+		_, err := tenant.Subscribe(ctx, waiting("r1", "q1", "o=1").registration(w.sides[0]), time.Time{})
+		return err
+	})
+	if claim.Event == nil {
+		t.Fatalf("claim for a wait that was registered meanwhile: %+v", claim)
+	}
 }

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"math"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
@@ -36,7 +37,7 @@ func (r *reader) RunsOf(ctx context.Context, key backend.WorkflowKey, after int6
 		return nil, err
 	}
 	var rows []*backend.Run
-	if chain := r.chains[key]; chain != nil {
+	if chain := r.chains[key]; chain != nil && after < math.MaxInt64 {
 		for p := range chain.above(runPlace{seq: after + 1}) {
 			if len(rows) == limit {
 				break
