@@ -122,3 +122,42 @@ func spoil(step Step) []Step {
 	}
 	return all
 }
+
+// calledAt is above the number of calls that a verb makes in one transaction here.
+const calledAt = 14
+
+// TestFailuresAreAnsweredAlike breaks every verb at every call until it goes through, or before its commit and behind it, and then repeats it.
+func TestFailuresAreAnsweredAlike(t *testing.T) {
+	kinds := open(t)
+	var atCalls []Step
+	for call := range calledAt {
+		atCalls = append(atCalls, Arm{Point: "at_call", Call: call + 1})
+	}
+	for _, failures := range [][]Step{atCalls, {Arm{Point: "before_commit"}, Arm{Point: "after_commit"}}} {
+		w := NewWorld(t, kinds)
+		for _, step := range everyVerb() {
+			for _, f := range failures {
+				w.Do(f)
+				w.Do(step)
+			}
+			w.Do(step)
+			w.Do(Look{Events: w.known.events})
+		}
+		w.End()
+	}
+}
+
+// TestVerbsMadeAnewAreAnsweredAlike lets every verb start over once, from each of its calls: what it answers is what it answers without that.
+func TestVerbsMadeAnewAreAnsweredAlike(t *testing.T) {
+	kinds := open(t)
+	for call := range calledAt {
+		for _, err := range []string{"stale", "retry"} {
+			w := NewWorld(t, kinds)
+			for _, step := range everyVerb() {
+				w.Do(Arm{Point: "at_call", Call: call + 1, Err: err})
+				w.Do(step)
+			}
+			w.End()
+		}
+	}
+}
