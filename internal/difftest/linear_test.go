@@ -20,7 +20,7 @@ const (
 func overlaps(t *testing.T, one func(t *testing.T, w *World, s *side, seed uint64) string) {
 	for _, k := range []Kind{sqliteKind(t), postgresKind(t)} {
 		t.Run(k.Name, func(t *testing.T) {
-			began, n := time.Now(), sequences(t)
+			began, n := time.Now(), (sequences(t)+1)/2
 			for range n {
 				seed := rand.Uint64()
 				w := NewWorld(t, []Kind{k})
