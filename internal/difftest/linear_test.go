@@ -16,9 +16,9 @@ const (
 	calls   = 7
 )
 
-// overlaps runs histories of overlapping calls on the stores that have any, and checks each.
+// overlaps runs histories of overlapping calls on each store, and checks each.
 func overlaps(t *testing.T, one func(t *testing.T, w *World, s *side, seed uint64) string) {
-	for _, k := range []Kind{sqliteKind(t), postgresKind(t)} {
+	for _, k := range []Kind{memoryKind(), sqliteKind(t), postgresKind(t)} {
 		t.Run(k.Name, func(t *testing.T) {
 			began, n := time.Now(), (sequences(t)+1)/2
 			for range n {

@@ -50,7 +50,8 @@ func sequences(t *testing.T) int {
 func memoryKind() Kind {
 	var c *clock.Manual
 	return Kind{
-		Name: "memory",
+		Name:   "memory",
+		Serial: true,
 		Empty: func() (backend.Backend, error) {
 			c = clock.NewManual(Base)
 			return memory.Open(c, rendezvous.DefaultShards), nil
