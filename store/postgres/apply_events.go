@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"slices"
 	"time"
 
@@ -141,7 +140,7 @@ func (w *writes) updateEvents(changed []*backend.Event, loaded map[int64]backend
 		switch {
 		case e.Corrupt != nil:
 			damaged = append(damaged, e)
-		case known && onlyAnswered(&was, e):
+		case known && e.OnlyAnswered(&was):
 			answered = append(answered, e)
 		default:
 			sound = append(sound, e)
@@ -158,15 +157,6 @@ func (w *writes) updateEvents(changed []*backend.Event, loaded map[int64]backend
 	w.changeCorruptEvents(damaged)
 	w.add(deleteEventKeysSQL, len(gone), false, bigints(gone, func(n int64) int64 { return n }))
 	w.insertKeyRows(restoreEventKeysSQL, keys)
-}
-
-// onlyAnswered reports whether all that happened to an event since it was read is that it was answered.
-func onlyAnswered(was, e *backend.Event) bool {
-	return e.State == rendezvous.EventConsumed && e.Shed && e.ClaimRun == "" && e.ClaimEffect == "" && e.ClaimedAt.IsZero() &&
-		e.OfferFailures == 0 && e.TakeUntil.IsZero() && !e.TakeOpen && e.Takes == 0 &&
-		was.Version == e.Version && bytes.Equal(was.Digest, e.Digest) && was.LiveSince.Equal(e.LiveSince) && was.ExpiresAt.Equal(e.ExpiresAt) &&
-		was.Target == e.Target && was.DeadReason == e.DeadReason && was.DeadDetail == e.DeadDetail && was.DeadAt.Equal(e.DeadAt) &&
-		was.Erased == e.Erased && was.Take == e.Take && was.Requeues == e.Requeues
 }
 
 func (w *writes) consumeEvents(rows []*backend.Event) {

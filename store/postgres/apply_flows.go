@@ -36,7 +36,7 @@ func (w *writes) insertFlows(c *backend.Changes) {
 func (w *writes) updateFlows(c *backend.Changes, locked map[backend.WorkflowKey]backend.Workflow) {
 	var bumped, flows []*backend.Workflow
 	for _, f := range sorted(c.Workflows, byFlow) {
-		if was, ok := locked[f.Key()]; ok && onlyBumped(was, *f) {
+		if was, ok := locked[f.Key()]; ok && f.OnlyBumped(was) {
 			bumped = append(bumped, f)
 		} else {
 			flows = append(flows, f)
@@ -66,16 +66,6 @@ func (w *writes) updateFlows(c *backend.Changes, locked map[backend.WorkflowKey]
 		texts(runs, func(r *backend.Run) string { return string(r.Outcome) }),
 		blobs(runs, func(r *backend.Run) []byte { return r.Retired }),
 	)
-}
-
-// onlyBumped reports whether all that changed in a row since it was locked is what every append moves. What hangs on pointers may have been changed behind
-// them, so a row that has any is written whole.
-func onlyBumped(was, f backend.Workflow) bool {
-	if f.Pause != nil || f.Cancel != nil || f.PausedBy != nil || f.Corrupt != nil {
-		return false
-	}
-	f.Head, f.UpdatedAt, f.OpenEffects, f.OpenWaits = was.Head, was.UpdatedAt, was.OpenEffects, was.OpenWaits
-	return was == f
 }
 
 // flowColumns are the columns of workflows that can change, in the order of both statements.

@@ -84,6 +84,8 @@ UPDATE workflows SET
 	failure_code = ?, failure_reason = ?, failed_effect = ?, open_effects = ?, open_waits = ?, lease_owner = ?, lease_epoch = ?, lease_expires = ?,
 	lease_ended = ?, acquire_id = ?, reclaims = ?, pause_request = ?, cancel_request = ?, paused_actor = ?, paused_basis = ?, paused_at = ?
 WHERE tenant = ? AND workflow_id = ?`
+	bumpWorkflowSQL = `
+UPDATE workflows SET head_seq = ?, updated_at = ?, open_effects = ?, open_waits = ? WHERE tenant = ? AND workflow_id = ?`
 	insertRunSQL = `
 INSERT INTO runs (
 	tenant, run_id, workflow_id, previous_run, next_run, status, first_seq, last_seq, started_at, closed_at, sealed_at, outcome, start_digest, retired)
@@ -101,7 +103,11 @@ func (w *writer) flows(c *backend.Changes) {
 			r.SealedAt, string(r.Outcome), r.StartDigest, r.Retired)
 	}
 	for _, f := range c.Workflows {
-		w.one(updateWorkflowSQL, append(flowArgs(f), f.Tenant, f.ID)...)
+		if was, ok := w.t.locked[f.Key()]; ok && f.OnlyBumped(was) {
+			w.one(bumpWorkflowSQL, f.Head, f.UpdatedAt, f.OpenEffects, f.OpenWaits, f.Tenant, f.ID)
+		} else {
+			w.one(updateWorkflowSQL, append(flowArgs(f), f.Tenant, f.ID)...)
+		}
 	}
 	for _, r := range c.Runs {
 		w.one(updateRunSQL, r.NextRun, string(r.Status), r.LastSeq, r.ClosedAt, r.SealedAt, string(r.Outcome), r.Retired, r.Tenant, r.ID)
@@ -166,6 +172,11 @@ UPDATE events SET
 	seq = ?, dead_reason = ?, dead_detail = ?, dead_at = ?, erased = ?, offer_failures = ?, take = ?, take_until = ?, take_open = ?, takes = ?,
 	requeues = ?, digest = ?, payload = CASE WHEN ? THEN NULL ELSE payload END, version = version + 1
 WHERE number = ? AND version = ?`
+	consumeEventSQL = `
+UPDATE events SET
+	version = version + 1, state = 'consumed', payload = NULL, workflow_id = ?, run_id = ?, effect = ?, seq = ?, claim_run = '', claim_effect = '',
+	claimed_at = NULL, offer_failures = 0, take_until = NULL, take_open = 0, takes = 0
+WHERE number = ? AND version = ?`
 	updateCorruptEventSQL = `
 UPDATE events SET
 	state = ?, dead_reason = ?, dead_detail = ?, dead_at = ?, offer_failures = ?, take = ?, take_until = ?, take_open = ?, takes = ?,
@@ -205,7 +216,9 @@ func (w *writer) eventKeys(sql string, e *backend.Event) {
 
 // updateEvent keeps the law of key rows: a live event has them and nothing else has.
 func (w *writer) updateEvent(e *backend.Event) {
-	if e.Corrupt != nil {
+	if was, ok := w.t.loaded[e.Number]; ok && e.Corrupt == nil && e.OnlyAnswered(&was) {
+		w.one(consumeEventSQL, e.Workflow, e.Run, e.Effect, e.Seq, e.Number, e.Version)
+	} else if e.Corrupt != nil {
 		w.one(updateCorruptEventSQL, string(e.State), string(e.DeadReason), free(e.DeadDetail), e.DeadAt, e.OfferFailures, e.Take, e.TakeUntil, e.TakeOpen,
 			e.Takes, e.Number, e.Version)
 	} else {

@@ -159,7 +159,7 @@ func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after i
 	due, events := map[string][]int64{}, map[int64]*backend.Event{}
 	for _, number := range apart {
 		err := t.query(ctx, unmetEventSQL, func(c *columns) error {
-			e := decodeEvent(c)
+			e := t.decodeEvent(c)
 			events[number], due[e.Tenant] = e, append(due[e.Tenant], number)
 			return nil
 		}, number, t.now)

@@ -19,7 +19,7 @@ const (
 )
 
 // decodeEvent reads an event. Of a row that does not decode, what could be read stays: where it stands and what counts its failures is needed to end it.
-func decodeEvent(c *columns) *backend.Event {
+func (r *reader) decodeEvent(c *columns) *backend.Event {
 	e := &backend.Event{
 		Number: c.count(), Version: c.count(), Tenant: c.text(), Source: c.text(), ID: c.text(), Type: c.text(), Keys: c.keys(), Digest: c.bytes(),
 		ReceivedAt: c.instant(), LiveSince: c.instant(), ExpiresAt: c.instantOrNone(), Target: c.text(), State: rendezvous.EventState(c.text()),
@@ -35,13 +35,16 @@ func decodeEvent(c *columns) *backend.Event {
 	e.Keyed = e.Live()
 	c.judge(e.Unsound())
 	e.Corrupt = c.corrupt("event", "tenant", e.Tenant, "source", e.Source, "id", e.ID, "number", e.Number)
+	if r.loaded != nil {
+		r.loaded[e.Number] = *e
+	}
 	return e
 }
 
 func (r *reader) eventRows(ctx context.Context, sql string, args ...any) ([]*backend.Event, error) {
 	var rows []*backend.Event
 	err := r.query(ctx, sql, func(c *columns) error {
-		rows = append(rows, decodeEvent(c))
+		rows = append(rows, r.decodeEvent(c))
 		return nil
 	}, args...)
 	return rows, err
@@ -65,7 +68,7 @@ func (r *reader) EventsByKey(ctx context.Context, keys []backend.EventKey, paylo
 	}
 	found := make(map[backend.EventKey]*backend.Event, len(keys))
 	for _, k := range keys {
-		if err := r.query(ctx, sql, func(c *columns) error { found[k] = decodeEvent(c); return nil }, k.Tenant, k.Source, k.ID); err != nil {
+		if err := r.query(ctx, sql, func(c *columns) error { found[k] = r.decodeEvent(c); return nil }, k.Tenant, k.Source, k.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +83,7 @@ func (r *reader) EventsByNumber(ctx context.Context, numbers []int64, payload bo
 	}
 	found := make(map[int64]*backend.Event, len(numbers))
 	for _, n := range numbers {
-		if err := r.query(ctx, sql, func(c *columns) error { found[n] = decodeEvent(c); return nil }, n); err != nil {
+		if err := r.query(ctx, sql, func(c *columns) error { found[n] = r.decodeEvent(c); return nil }, n); err != nil {
 			return nil, err
 		}
 	}
@@ -117,7 +120,7 @@ WHERE e.tenant = ? AND e.claim_run = ? AND e.claim_effect = ? AND e.claim_run <>
 func (r *reader) ClaimedEvents(ctx context.Context, keys []backend.WaitKey) (map[backend.WaitKey]*backend.Event, error) {
 	found := make(map[backend.WaitKey]*backend.Event)
 	for _, k := range keys {
-		err := r.query(ctx, claimedEventSQL, func(c *columns) error { found[k] = decodeEvent(c); return nil }, k.Tenant, k.RunID, k.Effect)
+		err := r.query(ctx, claimedEventSQL, func(c *columns) error { found[k] = r.decodeEvent(c); return nil }, k.Tenant, k.RunID, k.Effect)
 		if err != nil {
 			return nil, err
 		}

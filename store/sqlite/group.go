@@ -106,7 +106,7 @@ func (b *Backend) savepoint(ctx context.Context, fn func(ctx context.Context, tx
 	if err := b.run("SAVEPOINT verb"); err != nil {
 		return err
 	}
-	tx := &transaction{reader: reader{conn: b.conn, prepared: b.prepared, now: rendezvous.Instant(b.clock.Now())}, counts: &b.counts}
+	tx := &transaction{reader: reader{conn: b.conn, prepared: b.prepared, now: rendezvous.Instant(b.clock.Now()), loaded: map[int64]backend.Event{}}, counts: &b.counts}
 	if err := fn(ctx, tx); err != nil {
 		return err
 	}

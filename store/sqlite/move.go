@@ -69,7 +69,7 @@ func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Posi
 			return err
 		}, after.Tenant, after.ID, after.Part)
 	case backend.Events:
-		return walk(scanEventsSQL, func(c *columns) error { return p.AddEvent(decodeEvent(c)) }, after.Number)
+		return walk(scanEventsSQL, func(c *columns) error { return p.AddEvent(r.decodeEvent(c)) }, after.Number)
 	case backend.Waits:
 		return walk(scanWaitsSQL, func(c *columns) error { return p.AddWait(decodeWait(c)) }, after.Tenant, after.ID, after.Part)
 	case backend.Marks:

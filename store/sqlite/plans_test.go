@@ -19,7 +19,7 @@ var statements = map[string]string{
 	"insert answer": insertAnswerSQL, "update workflow": updateWorkflowSQL, "update run": updateRunSQL, "update event": updateEventSQL,
 	"update corrupt event": updateCorruptEventSQL, "delete event keys": deleteEventKeysSQL, "update wait": updateWaitSQL,
 	"update corrupt wait": updateCorruptWaitSQL, "delete wait": deleteWaitSQL, "delete wait key": deleteWaitKeySQL, "move mark": moveMarkSQL,
-	"delete mark": deleteMarkSQL,
+	"delete mark": deleteMarkSQL, "bump workflow": bumpWorkflowSQL, "consume event": consumeEventSQL,
 }
 
 // TestPlans: no statement looks at more rows than it is asked for (S8). SQLite plans without statistics here, so what is planned on an empty store is planned

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
 // reader reads in one transaction.
@@ -14,6 +16,7 @@ type reader struct {
 	conn     *sqlite.Conn
 	prepared prepared // of the connection; nil where it is used once
 	now      time.Time
+	loaded   map[int64]backend.Event // events as they were read, by number; nil where nothing will be changed
 }
 
 // prepared are a connection's statements. The driver keeps them too, but clears their bindings before it hands one out again, which makes SQLite plan it anew: its

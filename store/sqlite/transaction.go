@@ -12,11 +12,17 @@ import (
 type transaction struct {
 	reader
 	counts *[kinds]counter
+	locked map[backend.WorkflowKey]backend.Workflow // as they were under the lock
 }
 
 // LockWorkflows implements [backend.Tx]. The turn is the lock.
 func (t *transaction) LockWorkflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
-	return t.Workflows(ctx, keys)
+	rows, err := t.Workflows(ctx, keys)
+	t.locked = make(map[backend.WorkflowKey]backend.Workflow, len(rows))
+	for k, w := range rows {
+		t.locked[k] = *w
+	}
+	return rows, err
 }
 
 // counter draws numbers. What may have been given is on disk before anything with such a number is, so none is given twice, whatever crashes.

@@ -1,0 +1,28 @@
+package backend
+
+import (
+	"bytes"
+
+	"github.com/rendezvous-events/rendezvous"
+)
+
+// What most changes are, for backends that write less where less has changed.
+
+// OnlyAnswered reports whether all that happened to an event since it was read is that it was answered.
+func (e *Event) OnlyAnswered(was *Event) bool {
+	return e.State == rendezvous.EventConsumed && e.Shed && e.ClaimRun == "" && e.ClaimEffect == "" && e.ClaimedAt.IsZero() &&
+		e.OfferFailures == 0 && e.TakeUntil.IsZero() && !e.TakeOpen && e.Takes == 0 &&
+		was.Version == e.Version && bytes.Equal(was.Digest, e.Digest) && was.LiveSince.Equal(e.LiveSince) && was.ExpiresAt.Equal(e.ExpiresAt) &&
+		was.Target == e.Target && was.DeadReason == e.DeadReason && was.DeadDetail == e.DeadDetail && was.DeadAt.Equal(e.DeadAt) &&
+		was.Erased == e.Erased && was.Take == e.Take && was.Requeues == e.Requeues
+}
+
+// OnlyBumped reports whether all that changed in a row since it was locked is what every append moves: head, last instant and counts. What hangs on pointers may
+// have been changed behind them, so of a row that has any it is not said.
+func (w Workflow) OnlyBumped(was Workflow) bool {
+	if w.Pause != nil || w.Cancel != nil || w.PausedBy != nil || w.Corrupt != nil {
+		return false
+	}
+	w.Head, w.UpdatedAt, w.OpenEffects, w.OpenWaits = was.Head, was.UpdatedAt, was.OpenEffects, was.OpenWaits
+	return was == w
+}
