@@ -371,6 +371,10 @@ var leaseChoices = []choice{
 		return TakeWoken{d.limit()}
 	}},
 	{8, func(d drawer) Step {
+		soon := slices.DeleteFunc(slices.Clone(d.w.known.due), func(at time.Duration) bool { return at <= d.w.now })
+		if len(soon) > 0 && d.chance(2) {
+			return Advance{one(d, soon) - d.w.now - time.Duration(d.rare(4))*time.Microsecond}
+		}
 		return Advance{one(d, []time.Duration{
 			time.Microsecond, time.Second, time.Second, 3 * time.Second, 10 * time.Second, 10 * time.Second, 40 * time.Second, 2 * time.Hour,
 			-time.Second, -time.Microsecond,

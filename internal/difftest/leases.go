@@ -23,6 +23,8 @@ func (a AcquireLease) ask(s *side) (any, error) {
 	return t.AcquireLease(ctx, s.id(a.Run), a.Owner, a.TTL, a.Acquire)
 }
 
+func (AcquireLease) learn(w *World, got any) { w.known.at(got.(store.Lease).ExpiresAt) }
+
 // RenewLease is the verb.
 type RenewLease struct {
 	Tenant, Run, Owner string

@@ -1,6 +1,7 @@
 package difftest
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -198,6 +199,11 @@ func (t TakeUnmet) ask(s *side) (any, error) {
 		}
 	}
 	return rows, nil
+}
+
+func (t TakeUnmet) learn(w *World, _ any) {
+	w.known.at(Base.Add(w.now + cmp.Or(t.Hold, 30*time.Second)))
+	w.known.at(Base.Add(w.now + t.Grace))
 }
 
 // Depths is the verb.

@@ -1,6 +1,7 @@
 package difftest
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -186,6 +187,12 @@ func (p ParkWait) ask(s *side) (any, error) {
 	return s.store.ParkWait(ctx, items, at(p.At))
 }
 
+func (ParkWait) learn(w *World, got any) {
+	for _, r := range got.([]store.ParkResult) {
+		w.known.at(r.NextAttemptAt)
+	}
+}
+
 // TakeParked is the verb.
 type TakeParked struct {
 	Limit int
@@ -200,7 +207,8 @@ func (t TakeParked) ask(s *side) (any, error) {
 	return taken, err
 }
 
-func (TakeParked) learn(w *World, got any) {
+func (t TakeParked) learn(w *World, got any) {
+	w.known.at(Base.Add(w.now + cmp.Or(t.Hold, 30*time.Second)))
 	for _, row := range got.(store.Taken[store.TakenWait]).Rows {
 		w.known.taken = append(w.known.taken, Held{row.Tenant, w.role(row.RunID), row.Effect})
 	}
