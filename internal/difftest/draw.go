@@ -63,10 +63,8 @@ func (w *World) Begin(t *rapid.T) {
 // Draw makes one step of chance: a new one, an earlier one again, or one that is malformed, and sometimes under a failure.
 func (w *World) Draw(t *rapid.T) {
 	if again := rapid.Custom(func(t *rapid.T) burst { return drawer{t, w}.burst() }).Draw(t, "burst"); len(again) > 0 {
-		for range rendezvous.QuarantineAfter + 1 {
-			for _, s := range again {
-				w.Do(s)
-			}
+		for _, s := range again {
+			w.Do(s)
 		}
 		return
 	}
@@ -81,21 +79,26 @@ func (w *World) Draw(t *rapid.T) {
 	}
 }
 
-// burst is steps that are made again and again: what it takes for the sixteenth failure of something.
+// burst is steps that are made again and again: a hold that ends at the very instant of the next take, or what it takes for the sixteenth failure of
+// something.
 type burst []Step
 
 func (b burst) GoString() string { return script(b) }
 
 func (d drawer) burst() burst {
-	if !d.chance(150) {
+	if !d.chance(50) {
 		return nil
 	}
-	f := d.flow()
-	return one(d, []burst{
+	f, times := d.flow(), 2
+	if d.chance(4) {
+		times = rendezvous.QuarantineAfter + 1
+	}
+	return slices.Repeat(one(d, []burst{
+		{TakeUnmet{Hold: time.Second}, Advance{time.Second}},
 		{TakeUnmet{Hold: time.Second}, Advance{11 * time.Minute}},
-		{TakeParked{Hold: time.Second}, Advance{6 * time.Minute}},
+		{TakeParked{Hold: time.Second}, Advance{time.Second}},
 		{AcquireLease{f.tenant, f.run, "pod/1", 2 * time.Second, "k"}, Advance{2 * time.Second}, SweepLeases{}, TakeWoken{}},
-	})
+	}), times)
 }
 
 // drawn prints as Go.
