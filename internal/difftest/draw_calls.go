@@ -157,7 +157,7 @@ func (d drawer) park() Park {
 var runChoices = []choice{
 	{6, func(d drawer) Step { return d.start() }},
 	{14, func(d drawer) Step { return d.append() }},
-	{1, func(d drawer) Step { return d.conclude() }},
+	{2, func(d drawer) Step { return d.conclude() }},
 	{2, func(d drawer) Step {
 		f := d.flow()
 		return ContinueAsNew{
@@ -202,6 +202,9 @@ func (d drawer) append() Step {
 	}
 	for range d.n(0, d.n(1, 4)) {
 		a.Records = append(a.Records, d.record(f))
+	}
+	if d.chance(12) {
+		a.Records = d.failing()
 	}
 	switch d.n(1, 40) {
 	case 20:
@@ -249,6 +252,20 @@ func (d drawer) record(f flow) Record {
 	}
 	r.Attempt = d.rare(10)
 	return r
+}
+
+// failing are effects that failed, one after the other: which of them was the last that nothing made good is a question of its own.
+func (d drawer) failing() []Record {
+	var records []Record
+	for _, effect := range effects[d.n(0, 3):][:d.n(2, 4)] {
+		records = append(records,
+			Record{Kind: "effect.started", Effect: effect, Data: `{"name":"charge"}`},
+			Record{Kind: "effect.failed", Effect: effect, Data: fmt.Sprintf(`{"code":"c","reason":"r","retryable":%v}`, d.chance(3))})
+	}
+	if d.chance(3) {
+		records = append(records, Record{Kind: "run.failed", Data: `{"code":"x","reason":"é"}`})
+	}
+	return records
 }
 
 // begun are the effects of the run that are open.

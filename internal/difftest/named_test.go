@@ -38,6 +38,16 @@ var named = map[string][]Step{
 		StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"},
 		ReadRunChain{Tenant: "a", Workflow: "w1", After: math.MaxInt64},
 	},
+	// Which effect failed a run is asked by an index of each store's own.
+	"the last failure that nothing made good failed the run": {
+		StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"},
+		Append{Tenant: "a", Run: "r1", Expected: 1, Batch: "b1", Records: slices.Concat(failed("e1"), failed("e2"), failed("e3"))},
+		Append{Tenant: "a", Run: "r1", Expected: 7, Batch: "b2", Records: []Record{
+			{Kind: "effect.started", Effect: "e4", Data: `{"name":"n"}`},
+			{Kind: "effect.failed", Effect: "e4", Data: `{"code":"c","reason":"r","retryable":true}`},
+		}},
+		Conclude{Tenant: "a", Run: "r1", Expected: 9, Outcome: "failed", Code: "x", Reason: "y"},
+	},
 	// What was handed out before stays good, and numbers go on.
 	"a store that is opened again goes on": {
 		StartRun{Tenant: "a", Workflow: "w1", Type: "order"},
@@ -60,6 +70,14 @@ var named = map[string][]Step{
 		TakeParked{Hold: time.Second},
 		ParkWait{Items: []Park{{Tenant: "a", Run: "$1", Effect: "q2", Cause: "failed", Take: 1}}},
 	},
+}
+
+// failed are the records of an effect that failed for good.
+func failed(effect string) []Record {
+	return []Record{
+		{Kind: "effect.started", Effect: effect, Data: `{"name":"n"}`},
+		{Kind: "effect.failed", Effect: effect, Data: `{"code":"c","reason":"r","retryable":false}`},
+	}
 }
 
 func waiting(run, effect, key string) Wait {
