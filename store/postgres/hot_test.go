@@ -93,8 +93,8 @@ func TestDeliveryIsAHotUpdate(t *testing.T) {
 	url := migrated.Database(t)
 	const events = 5000
 	b := open(t, url)
-	for from := 0; from < events; from += benchBatch {
-		storetest.StartRuns(t, b, "acme", from, benchBatch)
+	for from := 0; from < events; from += rendezvous.MaxBatchItems {
+		storetest.StartRuns(t, b, "acme", from, rendezvous.MaxBatchItems)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
