@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
+
+	zombie "zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/rendezvous-events/rendezvous/store/move"
 	"github.com/rendezvous-events/rendezvous/store/open"
@@ -30,4 +34,16 @@ func (p *plane) judged(ctx context.Context) (url string, err error) {
 	url = p.cluster.URL(name)
 	_, err = open.Copy(ctx, "sqlite:"+backup, url, func(move.Progress) {})
 	return url, err
+}
+
+// hurryEmbedded is verifier.hurry for the embedded store: a second process writes to its file for a moment, which only a test may.
+func (p *plane) hurryEmbedded(context.Context) (int, error) {
+	conn, err := zombie.OpenConn(filepath.Join(p.dataFolder(), "store", "rendezvous.db"), zombie.OpenReadWrite)
+	if err != nil {
+		return 0, err
+	}
+	conn.SetBusyTimeout(10 * time.Second)
+	now := time.Now().UnixMicro()
+	err = sqlitex.ExecuteTransient(conn, "UPDATE woken SET next_notice_at = ?1 WHERE next_notice_at > ?1", &sqlitex.ExecOptions{Args: []any{now}})
+	return conn.Changes(), errors.Join(err, conn.Close())
 }

@@ -211,10 +211,11 @@ func (s *soak) complete(ctx context.Context, v *verifier) error {
 		if s.settled[0] = time.Since(start); took < hurryAfter || s.settled[0] > s.settle || ctx.Err() != nil {
 			return nil
 		}
+		hurry := v.hurry
 		if s.plane.embedded {
-			continue // its store is its own: nobody hurries it
+			hurry = s.plane.hurryEmbedded
 		}
-		n, err := v.hurry(ctx)
+		n, err := hurry(ctx)
 		if s.hurried += n; err != nil {
 			return err
 		}
