@@ -92,7 +92,8 @@ func httpFailure(err error, dialing bool) error {
 	if dialing || errors.As(err, &op) && op.Op == "dial" {
 		return unsent(err)
 	}
-	if strings.Contains(err.Error(), "malformed HTTP") { // net/http has no other word for it
+	// net/http has no other words for a server that speaks something else: as an answer, and, on a fresh connection, before it was asked.
+	if text := err.Error(); strings.Contains(text, "malformed HTTP") || strings.Contains(text, "server closed idle connection") {
 		return rendezvous.Errorf(rendezvous.CodeCommitUnknown, "what answers there is no Rendezvous API: it does not speak HTTP (is it the NATS port?); see that the URL is the API's").Because(err)
 	}
 	return lost(err)

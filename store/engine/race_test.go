@@ -218,8 +218,25 @@ func (r *race) start(tenant string, runs ...string) store.Tenant {
 }
 
 func (r *race) register(tenant, run string, values ...string) {
-	_, err := r.s.RegisterBatch(r.ctx, []store.RegisterItem{{Tenant: tenant, Registration: registrationOf(run, "e", 0, values...)}}, time.Time{})
+	done, err := r.s.RegisterBatch(r.ctx, []store.RegisterItem{{Tenant: tenant, Registration: registrationOf(run, "e", 0, values...)}}, time.Time{})
 	r.check(err)
+	for _, d := range done {
+		r.follow(d.Notices)
+	}
+}
+
+// follow offers what notices name, as the delivery-worker does.
+func (r *race) follow(n store.Notices) {
+	var items []store.OfferItem
+	for _, e := range n.Events {
+		items = append(items, store.OfferItem{Tenant: e.Tenant, Event: &e.EventID})
+	}
+	for _, w := range n.Waits {
+		items = append(items, store.OfferItem{Tenant: w.Tenant, Wait: &w.WaitID})
+	}
+	if len(items) > 0 {
+		r.offer(items...)
+	}
 }
 
 func (r *race) arrive(tenant, id string, values ...string) store.OfferItem {
@@ -232,11 +249,15 @@ func (r *race) arrive(tenant, id string, values ...string) store.OfferItem {
 func (r *race) offer(items ...store.OfferItem) []store.Offer {
 	o, err := r.s.OfferBatch(r.ctx, items, time.Time{})
 	r.check(err)
-	for _, i := range o.Items {
-		if i.Outcome == store.OfferFailed {
-			r.Errorf("failed: %v", i.Err)
+	for i, offered := range o.Items {
+		switch offered.Outcome {
+		case store.OfferFailed:
+			r.Errorf("failed: %v", offered.Err)
+		case store.OfferLater:
+			r.offer(items[i])
 		}
 	}
+	r.follow(o.Notices)
 	return o.Items
 }
 
