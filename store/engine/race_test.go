@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -306,7 +308,11 @@ func (r *race) settled(tenant string, runs []string, ids []string) int {
 	return len(answered)
 }
 
+// rounds is how often a race is run: RDV_ROUNDS, or 1,000.
 func rounds() int {
+	if n, err := strconv.Atoi(os.Getenv("RDV_ROUNDS")); err == nil && n > 0 {
+		return n
+	}
 	if testing.Short() {
 		return 50
 	}
