@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -370,4 +371,53 @@ func TestPullingInEndsAtTheBound(t *testing.T) {
 	if f != fatePaired || len(p.pairs) != depth-maxPulledIn-1 {
 		t.Fatalf("the deepest: fate %d, %d pairs", f, len(p.pairs))
 	}
+}
+
+// R6, O6: a wait that was open when one key of it was read and answered when another was does not leave apart the events behind it: the plan is stale. Only
+// what is torn in every try, as by a hand, is passed over.
+func TestATornReadingIsStale(t *testing.T) {
+	of := func(values ...string) (keys []rendezvous.Key) {
+		for _, v := range values {
+			keys = append(keys, rendezvous.Key{Namespace: "k", Value: v})
+		}
+		return keys
+	}
+	event := func(number int64, keys ...string) *backend.Event {
+		return &backend.Event{Version: 1, Number: number, Tenant: "t", Source: "s", ID: fmt.Sprint(number), Type: "paid", Keys: of(keys...), State: rendezvous.EventLive}
+	}
+	world := &tornWorld{meetingWorld: meetingWorld{
+		events: []*backend.Event{event(1, "b"), event(2, "a", "c")},
+		waits: []*backend.Wait{
+			{Version: 1, Number: 1, Tenant: "t", RunID: "r0", Effect: "e", Type: "paid", Keys: of("a", "b")},
+			{Version: 1, Number: 2, Tenant: "t", RunID: "r2", Effect: "e", Type: "paid", Keys: of("c")},
+		},
+	}, after: "b"}
+	offered := func(try int) (f fate, err error) {
+		p := &plan{x: newIndex(world, noon), try: try}
+		e := p.x.event(world.events[1])
+		err = p.complete(t.Context(), func(p *plan) { f = p.event(e) })
+		return f, err
+	}
+	if _, err := offered(0); !errors.Is(err, backend.ErrStale) {
+		t.Errorf("the first try: %v, want it stale", err)
+	}
+	if f, err := offered(brokenAfter); err != nil || f != fateLater {
+		t.Errorf("the last try: %v, %v; want it later", f, err)
+	}
+}
+
+// tornWorld answers its first wait before the line of one key is read, and behind all others.
+type tornWorld struct {
+	meetingWorld
+	after string
+}
+
+func (m *tornWorld) OpenWaits(ctx context.Context, lookups []backend.Lookup) ([][]*backend.Wait, error) {
+	found, err := m.meetingWorld.OpenWaits(ctx, lookups)
+	for i, l := range lookups {
+		if l.Key.Value == m.after {
+			found[i] = slices.DeleteFunc(found[i], func(w *backend.Wait) bool { return w.Number == 1 })
+		}
+	}
+	return found, err
 }

@@ -36,6 +36,11 @@ func (e *Engine) secondLook(ctx context.Context, at time.Time, regs []*registrat
 	if err != nil {
 		return store.Notices{}
 	}
+	for i, r := range met {
+		if offered.Items[i].Outcome == store.OfferLater { // its look is not over
+			offered.Notices.Waits = append(offered.Notices.Waits, waitRef(r.row))
+		}
+	}
 	e.completeLook(ctx, met, offered, sizes, room)
 	return offered.Notices
 }

@@ -15,6 +15,8 @@ type plan struct {
 	judged []*waitNode // waits whose seal decides about this plan, those of the pairs among them
 	pulled int
 	deep   *eventNode // where pulling in stopped, the oldest event seen
+	torn   bool       // an event that stands before another at a wait does not meet that wait: both were read at different moments
+	try    int        // of the verb
 }
 
 type pair struct {
@@ -37,7 +39,7 @@ const maxPulledIn = 500
 
 func (p *plan) begin() {
 	p.x.begin()
-	p.pairs, p.judged, p.pulled, p.deep = p.pairs[:0], p.judged[:0], 0, nil
+	p.pairs, p.judged, p.pulled, p.deep, p.torn = p.pairs[:0], p.judged[:0], 0, nil, false
 }
 
 // event offers e.
@@ -100,7 +102,8 @@ func (p *plan) wait(w *waitNode) fate {
 	}
 }
 
-// pullIn offers an event that stands before another. It meets an open wait, so it finds one, unless it takes too many others.
+// pullIn offers an event that stands before another. It meets an open wait, so it finds one, unless it takes too many others. One that finds none is torn
+// from its wait: the wait was open in the line it was found in and gone when the event's own line was read, so what was planned is of no moment.
 func (p *plan) pullIn(e *eventNode) fate {
 	if e.pulled != p.x.turn && !e.item {
 		if p.pulled == maxPulledIn {
@@ -112,10 +115,12 @@ func (p *plan) pullIn(e *eventNode) fate {
 		e.pulled = p.x.turn
 		p.pulled++
 	}
-	if f := p.event(e); f != fateAlone {
-		return f
+	f := p.event(e)
+	if f == fateAlone {
+		p.torn = true
+		return fateLater
 	}
-	return fateLater
+	return f
 }
 
 func (p *plan) pair(e *eventNode, w *waitNode) {
@@ -152,7 +157,7 @@ func newMatchMemory() *matchMemory {
 func (u *unit) matching(m *matchMemory) *matching {
 	x := newIndex(u.tx, u.at)
 	x.sealed, x.closed = m.sealed, m.closed
-	return &matching{u: u, plan: &plan{x: x}, memory: m}
+	return &matching{u: u, plan: &plan{x: x, try: u.try}, memory: m}
 }
 
 // settle runs make until its plan wants nothing and holds under the locks. also are workflows to be locked beside those of the plan.
@@ -176,12 +181,16 @@ func (m *matching) settle(ctx context.Context, also []backend.WorkflowKey, make 
 	}
 }
 
-// complete runs make until everything it asks of the index is loaded.
+// complete runs make until everything it asks of the index is loaded. A torn plan is stale: the verb is made anew. What is torn in every try is torn in the
+// store, by a hand; then what stands behind it is answered as too much for now, and the rest goes its way.
 func (p *plan) complete(ctx context.Context, make func(p *plan)) error {
 	for {
 		p.begin()
 		make(p)
 		if !p.x.wanting() {
+			if p.torn && p.try < brokenAfter {
+				return backend.ErrStale
+			}
 			return nil
 		}
 		if err := p.x.load(ctx); err != nil {

@@ -185,7 +185,7 @@ func (u *unit) newWait(r *registration, number int64) *backend.Wait {
 // once (EV-87). Each open one is given its oldest event, if no older open wait meets that event too; those of this unit count. A wait that is parked is
 // answered with what it holds.
 func (u *unit) takeEvents(ctx context.Context, regs []*registration) error {
-	p := &plan{x: newIndex(u.tx, u.at)}
+	p := &plan{x: newIndex(u.tx, u.at), try: u.try}
 	var in []*registration
 	for _, r := range regs {
 		if r.err != nil || r.row == nil {
