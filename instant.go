@@ -54,16 +54,13 @@ func ParseInstant(field, text string) (time.Time, error) {
 
 // finer keeps of digits below the nanosecond, which time.Time has no room for, that there were some: for what rounds up ([DueInstant]).
 func finer(t time.Time, text string) time.Time {
-	const nanos = len("2006-01-02T15:04:05.000000000")
-	if t.Nanosecond()%int(time.Microsecond) != 0 {
+	const seconds, nanos = len("2006-01-02T15:04:05"), len(".000000000")
+	fraction := text[seconds:]
+	fraction = fraction[:strings.IndexAny(fraction, "Z+-")]
+	if t.Nanosecond()%int(time.Microsecond) != 0 || len(fraction) <= nanos || strings.Trim(fraction[nanos:], "0") == "" {
 		return t
 	}
-	for i := nanos; i < len(text) && '0' <= text[i] && text[i] <= '9'; i++ {
-		if text[i] != '0' {
-			return t.Add(1)
-		}
-	}
-	return t
+	return t.Add(1)
 }
 
 // FormatInstant is the wire form: RFC 3339 with microseconds, UTC.

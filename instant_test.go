@@ -19,6 +19,10 @@ func TestATimeIsReadAsRFC3339WritesItAndNothingElse(t *testing.T) {
 		"2026-12-01T12:00:00.00000000000001Z":       noon.Add(1), // there was something, for what rounds up
 		"2026-12-01T12:00:00.00000099999999+00:00":  noon.Add(999),
 		"2026-12-01T12:00:00.000000000000000-00:00": noon,
+		"2026-12-01T14:00:00.0000000+02:00":         noon, // the offset is no part of the fraction
+		"2026-12-01T17:45:00.1234+05:45":            noon.Add(123_400_000),
+		"2026-12-01T17:30:00.12345+05:30":           noon.Add(123_450_000),
+		"2026-12-01T13:20:00.00000000+01:20":        noon,
 		"0001-01-01T00:00:00Z":                      time.Time{}.Add(time.Microsecond),
 		"9999-12-31T23:59:59.999999Z":               time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC),
 	} {
