@@ -131,10 +131,9 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 // writer.
 const unmetSlice = 5_000
 
-// A slice of the live events by number, and whether each was left apart from a wait it could have met: a targeted one looks at the waits of its run,
-// whatever their keys.
-const (
-	unmetSQL = `
+// unmetSQL is a slice of the live events by number, and whether each was left apart from a wait it could have met, and is in nobody's hands: a targeted one
+// looks at the waits of its run, whatever their keys.
+const unmetSQL = `
 SELECT i.tenant, i.number,
 	i.live_since <= ?1 AND CASE
 	WHEN i.namespace <> '' THEN EXISTS (
@@ -143,33 +142,24 @@ SELECT i.tenant, i.number,
 	ELSE i.value <> '' AND EXISTS (
 		SELECT 1 FROM waits w
 		WHERE w.tenant = i.tenant AND w.run_id = i.value AND w.type = i.type AND w.held_number IS NULL AND w.open_since <= ?1)
-	END
+	END AND EXISTS (
+		SELECT 1 FROM events e
+		WHERE e.number = i.number AND e.state = 'live' AND (e.take_until IS NULL OR e.take_until <= ?4) AND (e.expires_at IS NULL OR e.expires_at > ?4))
 FROM event_keys i INDEXED BY event_keys_number WHERE i.number > ?2 ORDER BY i.number LIMIT ?3 + 0`
-	unmetEventSQL = `
-SELECT` + eventColumns + barePayload + ` FROM events e
-WHERE e.number = ?1 AND e.state = 'live' AND (e.take_until IS NULL OR e.take_until <= ?2) AND (e.expires_at IS NULL OR e.expires_at > ?2)`
-)
 
 // UnmetEvents implements [backend.Tx].
 func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
-	apart, next, err := t.apart(ctx, before, after)
-	if err != nil || len(apart) == 0 {
+	due, next, err := t.apart(ctx, before, after)
+	if err != nil || len(due) == 0 {
 		return nil, next, err
-	}
-	due, events := map[string][]int64{}, map[int64]*backend.Event{}
-	for _, number := range apart {
-		err := t.query(ctx, unmetEventSQL, func(c *columns) error {
-			e := t.decodeEvent(c)
-			events[number], due[e.Tenant] = e, append(due[e.Tenant], number)
-			return nil
-		}, number, t.now)
-		if err != nil {
-			return nil, 0, err
-		}
 	}
 	numbers, left := fair.Numbers(due, limit)
 	if left != 0 {
 		next = left - 1
+	}
+	events, err := t.EventsByNumber(ctx, numbers, false)
+	if err != nil {
+		return nil, 0, err
 	}
 	rows := make([]*backend.Event, len(numbers))
 	for i, n := range numbers {
@@ -178,19 +168,20 @@ func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after i
 	return rows, next, nil
 }
 
-// apart looks at one slice: the numbers left apart, rising, and where the next slice begins, 0 when this one was the last.
-func (t *transaction) apart(ctx context.Context, before time.Time, after int64) (numbers []int64, next int64, err error) {
+// apart looks at one slice: the numbers left apart, by tenant and rising, and where the next slice begins, 0 when this one was the last.
+func (t *transaction) apart(ctx context.Context, before time.Time, after int64) (due map[string][]int64, next int64, err error) {
+	due = map[string][]int64{}
 	looked, last := 0, int64(0)
 	err = t.query(ctx, unmetSQL, func(c *columns) error {
-		c.text()
+		tenant := c.text()
 		looked, last = looked+1, c.count()
-		if c.boolean() && (len(numbers) == 0 || numbers[len(numbers)-1] != last) {
-			numbers = append(numbers, last)
+		if own := due[tenant]; c.boolean() && (len(own) == 0 || own[len(own)-1] != last) {
+			due[tenant] = append(own, last)
 		}
 		return nil
-	}, before, after, unmetSlice)
+	}, before, after, unmetSlice, t.now)
 	if looked == unmetSlice {
 		next = last - 1 // an event's key rows may have been cut apart
 	}
-	return numbers, next, err
+	return due, next, err
 }

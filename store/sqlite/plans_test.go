@@ -15,7 +15,7 @@ var statements = map[string]string{
 	"kept count": keptCountSQL, "kept events": keptEventsSQL, "wait": waitSQL, "waits of": waitsOfSQL, "parked of": parkedOfSQL, "open waits": openWaitsSQL,
 	"list waits": listWaitsSQL, "list run's waits": listRunWaitsSQL, "list parked": listParkedSQL, "list stuck": listStuckSQL,
 	"list quarantined": listQuarantinedSQL, "parked due": parkedDueSQL, "parked first": parkedFirstSQL, "parked tenant": parkedTenantSQL,
-	"woken due": wokenDueSQL, "woken first": wokenFirstSQL, "woken tenant": wokenTenantSQL, "unmet": unmetSQL, "unmet event": unmetEventSQL,
+	"woken due": wokenDueSQL, "woken first": wokenFirstSQL, "woken tenant": wokenTenantSQL, "unmet": unmetSQL,
 	"insert answer": insertAnswerSQL, "update workflow": updateWorkflowSQL, "update run": updateRunSQL, "update event": updateEventSQL,
 	"update corrupt event": updateCorruptEventSQL, "delete event keys": deleteEventKeysSQL, "update wait": updateWaitSQL,
 	"update corrupt wait": updateCorruptWaitSQL, "delete wait": deleteWaitSQL, "delete wait key": deleteWaitKeySQL, "move mark": moveMarkSQL,
