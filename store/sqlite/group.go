@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 
 	"zombiezen.com/go/sqlite"
@@ -58,17 +59,27 @@ func (b *Backend) enter(ctx context.Context) error {
 	case <-ctx.Done():
 		return alive(ctx)
 	}
-	var err error
-	switch {
-	case b.closed:
-		err = unavailable("the store is closed")
-	case b.broken != nil:
-		err = unavailable("the store's disk failed during a commit; open the store again").Because(b.broken)
-	}
+	err := b.serves()
 	if err != nil {
 		b.leave()
 	}
 	return err
+}
+
+// serves is why nothing is served any more, nil as long as the store is open and its disk did not fail.
+func (b *Backend) serves() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ended
+}
+
+// end keeps the first reason for which nothing is served from here on.
+func (b *Backend) end(why error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended == nil {
+		b.ended = why
+	}
 }
 
 func (b *Backend) leave() { b.turn <- struct{}{} }
@@ -81,11 +92,11 @@ func (b *Backend) join(ctx context.Context, fn func(ctx context.Context, tx back
 		}
 		b.group = &group{done: make(chan struct{})}
 	}
-	g := b.group
+	g, before := b.group, b.counts
 	ended := false
 	defer func() { // a panic of fn's must not leave its half behind
 		if !ended {
-			b.undo(g)
+			b.undo(g, before)
 			b.leave() // the caller's own is not reached
 		}
 	}()
@@ -95,7 +106,7 @@ func (b *Backend) join(ctx context.Context, fn func(ctx context.Context, tx back
 		g.members++
 		return g, nil
 	}
-	if alone := b.undo(g); alone {
+	if alone := b.undo(g, before); alone {
 		return nil, err
 	}
 	return g, err
@@ -122,12 +133,15 @@ func (b *Backend) savepoint(ctx context.Context, fn func(ctx context.Context, tx
 	return b.run("RELEASE verb")
 }
 
-// undo takes back what the savepoint changed, and ends a group that has no other. Some errors (a full disk, a failing one) make SQLite undo the whole
+// undo takes back what the savepoint changed, what it reserved of the numbers too, and ends a group that has no other. Some errors (a full disk, a failing one) make SQLite undo the whole
 // transaction: then the group is lost.
-func (b *Backend) undo(g *group) (alone bool) {
+func (b *Backend) undo(g *group, before [kinds]counter) (alone bool) {
 	alone = g.members == 0
 	lost := b.conn.AutocommitEnabled()
 	if !lost && !alone && b.run("ROLLBACK TO verb") == nil && b.run("RELEASE verb") == nil {
+		for i := range b.counts {
+			b.counts[i].reserved = before[i].reserved
+		}
 		return false
 	}
 	if !lost {
@@ -153,8 +167,8 @@ func (b *Backend) commitGroup() {
 	}
 	err := translate(raw)
 	if sqlite.ErrCode(raw).ToPrimary() == sqlite.ResultIOErr {
-		// The WAL may hold the commit or may not; only reading it anew tells.
-		b.broken = err
+		// The WAL may hold the commit or may not; only reading it anew tells, and a reader may see it and it be gone after that.
+		b.end(unavailable("the store's disk failed during a commit; open the store again").Because(err))
 		err = rendezvous.Errorf(rendezvous.CodeCommitUnknown, "the disk failed during the commit").Because(err)
 	}
 	if !b.conn.AutocommitEnabled() {
@@ -207,15 +221,12 @@ func (b *Backend) preparedOf(conn *sqlite.Conn) prepared {
 
 // View implements [backend.Backend].
 func (b *Backend) View(ctx context.Context, _ string, fn func(ctx context.Context, r backend.Reader) error) error {
-	if err := alive(ctx); err != nil {
+	if err := cmp.Or(alive(ctx), b.serves()); err != nil {
 		return err
 	}
 	conn, err := b.readers.Take(ctx)
-	if err != nil {
-		if alive(ctx) == nil {
-			return unavailable("the store is closed")
-		}
-		return alive(ctx)
+	if err != nil { // the pool may have been closed meanwhile
+		return cmp.Or(alive(ctx), b.serves(), translate(err))
 	}
 	defer b.readers.Put(conn)
 	r := &reader{conn: conn, prepared: b.preparedOf(conn), now: rendezvous.Instant(b.clock.Now())}

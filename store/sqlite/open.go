@@ -47,15 +47,15 @@ type Backend struct {
 
 	mu      sync.Mutex
 	reading map[*sqlite.Conn]prepared // of the readers
+	ended   error                     // why nothing is served any more
 
 	turn     chan struct{} // holds one token: who took it has what is below
 	conn     *sqlite.Conn
 	prepared prepared
 	group    *group // the open one; nil where no transaction is
 	counts   [kinds]counter
-	syncs    int // commits, each of a group
 	closed   bool
-	broken   error // of a disk after whose failure nothing can be said of the file
+	syncs    int // commits, each of a group
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -216,8 +216,9 @@ func (b *Backend) Close() error {
 	if b.closed {
 		return nil
 	}
-	b.closed = true
 	b.commitGroup()
+	b.closed = true
+	b.end(unavailable("the store is closed"))
 	return b.release()
 }
 
