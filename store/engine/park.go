@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -271,8 +272,9 @@ func (u *unit) countFailure(w *backend.Wait, cause string, retryIn time.Duration
 	u.saveWait(w)
 }
 
-// clip cuts free text to what is kept of it, between characters.
+// clip makes free text fit to be kept: it may come from an error of anything, and not every store takes invalid UTF-8 or NUL. It is cut between characters.
 func clip(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 	for i := range s {
 		if i > rendezvous.MaxReason-4 && len(s) > rendezvous.MaxReason {
 			return s[:i]

@@ -61,6 +61,16 @@ func TestASpoiledBatchIsSplit(t *testing.T) {
 }
 
 // TestAnErrorIsClippedBetweenCharacters keeps last_error within its limit and valid.
+// Free text may come from an error of anything; not every store takes NUL and invalid UTF-8, and what they become counts.
+func TestAnErrorIsFitToBeKept(t *testing.T) {
+	if got, want := clip("a\x00b\xffc\n"), "a\uFFFDb\uFFFDc\n"; got != want {
+		t.Errorf("clip = %q, want %q", got, want)
+	}
+	if got := clip(strings.Repeat("\xff-", rendezvous.MaxReason/2)); len(got) > rendezvous.MaxReason {
+		t.Errorf("%d bytes are kept", len(got))
+	}
+}
+
 func TestAnErrorIsClippedBetweenCharacters(t *testing.T) {
 	for _, s := range []string{"", "short", strings.Repeat("a", 512), strings.Repeat("a", 513), strings.Repeat("\u20ac", 400), strings.Repeat("\U0001F600", 129)} {
 		got := clip(s)

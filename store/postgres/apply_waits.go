@@ -70,7 +70,7 @@ func tryColumns(rows []*backend.Wait) []any {
 	return []any{
 		integers(rows, func(w *backend.Wait) int { return w.Attempts }),
 		instants(rows, func(w *backend.Wait) time.Time { return w.NextAttemptAt }),
-		texts(rows, func(w *backend.Wait) string { return free(w.LastError) }),
+		texts(rows, func(w *backend.Wait) string { return w.LastError }),
 		bigints(rows, func(w *backend.Wait) int64 { return w.Take }),
 		instants(rows, func(w *backend.Wait) time.Time { return w.TakeUntil }),
 		booleans(rows, func(w *backend.Wait) bool { return w.TakeSettled }),

@@ -103,10 +103,3 @@ func TestArrays(t *testing.T) {
 		}
 	})
 }
-
-// Free text may come from an error of anything; the server takes neither NUL nor invalid UTF-8.
-func TestFreeText(t *testing.T) {
-	if got, want := free("a\x00b\xffc\n"), "a\uFFFDb\uFFFDc\n"; got != want {
-		t.Errorf("free = %q, want %q", got, want)
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -213,11 +212,6 @@ func flatLinks(links []rendezvous.Trace) []string {
 		flat = append(flat, l.Parent, l.State)
 	}
 	return flat
-}
-
-// free is free text fit to be stored: it may come from an error of anything, and PostgreSQL takes neither invalid UTF-8 nor NUL.
-func free(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 func requestDocument(r *rendezvous.Request) string {

@@ -191,7 +191,7 @@ WHERE number = ? AND version = ?`
 func eventArgs(e *backend.Event) []any {
 	return []any{
 		e.LiveSince, e.ExpiresAt, e.Target, string(e.State), e.ClaimRun, e.ClaimEffect, e.ClaimedAt, e.Workflow, e.Run, e.Effect, e.Seq,
-		string(e.DeadReason), free(e.DeadDetail), e.DeadAt, e.Erased, e.OfferFailures, e.Take, e.TakeUntil, e.TakeOpen, e.Takes, e.Requeues, e.Digest,
+		string(e.DeadReason), e.DeadDetail, e.DeadAt, e.Erased, e.OfferFailures, e.Take, e.TakeUntil, e.TakeOpen, e.Takes, e.Requeues, e.Digest,
 	}
 }
 
@@ -219,7 +219,7 @@ func (w *writer) updateEvent(e *backend.Event) {
 	if was, ok := w.t.loaded[e.Number]; ok && e.Corrupt == nil && e.OnlyAnswered(&was) {
 		w.one(consumeEventSQL, e.Workflow, e.Run, e.Effect, e.Seq, e.Number, e.Version)
 	} else if e.Corrupt != nil {
-		w.one(updateCorruptEventSQL, string(e.State), string(e.DeadReason), free(e.DeadDetail), e.DeadAt, e.OfferFailures, e.Take, e.TakeUntil, e.TakeOpen,
+		w.one(updateCorruptEventSQL, string(e.State), string(e.DeadReason), e.DeadDetail, e.DeadAt, e.OfferFailures, e.Take, e.TakeUntil, e.TakeOpen,
 			e.Takes, e.Number, e.Version)
 	} else {
 		w.one(updateEventSQL, append(eventArgs(e), e.Shed, e.Number, e.Version)...)
@@ -264,7 +264,7 @@ func waitArgs(x *backend.Wait) []any {
 
 // tryArgs are the columns that count tries and failures.
 func tryArgs(x *backend.Wait) []any {
-	return []any{x.Attempts, x.NextAttemptAt, free(x.LastError), x.Take, x.TakeUntil, x.TakeSettled, x.QuarantinedAt}
+	return []any{x.Attempts, x.NextAttemptAt, x.LastError, x.Take, x.TakeUntil, x.TakeSettled, x.QuarantinedAt}
 }
 
 func (w *writer) insertWait(x *backend.Wait) {

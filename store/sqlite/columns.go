@@ -261,8 +261,3 @@ func operatorTexts(o *rendezvous.Operator) (actor, basis string) {
 	}
 	return o.Actor, string(o.Basis)
 }
-
-// free is free text fit to be stored: it may come from an error of anything.
-func free(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-}
