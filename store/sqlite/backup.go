@@ -116,11 +116,11 @@ func publish(file, partial, target string) error {
 	if err == nil {
 		err = os.Rename(partial, target)
 	}
-	if err == nil {
-		err = syncPath(filepath.Dir(target))
-	}
 	if err != nil {
 		return unavailable("the backup cannot be written").Because(err)
+	}
+	if err := syncPath(filepath.Dir(target)); err != nil {
+		return unavailable("the backup is written, but its name may not survive a cut of the power; remove it, or keep it and know that").Because(err)
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (r *reader) undecodable(ctx context.Context, kind backend.Kind) (faults []s
 	for at := (backend.Position{}); len(faults) < mostFaults; {
 		page, err := r.Scan(ctx, kind, at, rows, bytes)
 		switch {
-		case page != nil && rendezvous.CodeOf(err) == rendezvous.CodeCorrupt: // go on behind it
+		case page != nil && page.Rows > 0 && rendezvous.CodeOf(err) == rendezvous.CodeCorrupt: // go on behind it
 			faults = append(faults, fmt.Sprintf("%s: %v %v", kind, err, rendezvous.AsError(err).Details))
 		case err != nil:
 			return faults, err

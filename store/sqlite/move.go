@@ -16,19 +16,19 @@ var (
 // The walks over all rows of each kind, by their primary keys; waits by their identity.
 const (
 	scanWorkflowsSQL = `
-SELECT` + workflowColumns + ` FROM workflows w WHERE (w.tenant, w.workflow_id) > (?, ?) ORDER BY w.tenant, w.workflow_id LIMIT ?`
+SELECT` + workflowColumns + ` FROM workflows w WHERE (w.tenant, w.workflow_id) > (?, ?) ORDER BY w.tenant, w.workflow_id LIMIT ? + 0`
 	scanRunsSQL = `
-SELECT` + runColumns + ` FROM runs r WHERE (r.tenant, r.run_id) > (?, ?) ORDER BY r.tenant, r.run_id LIMIT ?`
+SELECT` + runColumns + ` FROM runs r WHERE (r.tenant, r.run_id) > (?, ?) ORDER BY r.tenant, r.run_id LIMIT ? + 0`
 	scanHistorySQL = `
-SELECT ` + recordColumns + `, h.closes FROM history h WHERE (h.tenant, h.workflow_id, h.seq) > (?, ?, ?) ORDER BY h.tenant, h.workflow_id, h.seq LIMIT ?`
+SELECT ` + recordColumns + `, h.closes FROM history h WHERE (h.tenant, h.workflow_id, h.seq) > (?, ?, ?) ORDER BY h.tenant, h.workflow_id, h.seq LIMIT ? + 0`
 	scanBatchesSQL = `
-SELECT` + batchColumns + ` FROM batches b WHERE (b.tenant, b.run_id, b.batch_id) > (?, ?, ?) ORDER BY b.tenant, b.run_id, b.batch_id LIMIT ?`
+SELECT` + batchColumns + ` FROM batches b WHERE (b.tenant, b.run_id, b.batch_id) > (?, ?, ?) ORDER BY b.tenant, b.run_id, b.batch_id LIMIT ? + 0`
 	scanEventsSQL = `
-SELECT` + eventColumns + wholePayload + ` FROM events e WHERE e.number > ? ORDER BY e.number LIMIT ?`
+SELECT` + eventColumns + wholePayload + ` FROM events e WHERE e.number > ? ORDER BY e.number LIMIT ? + 0`
 	scanWaitsSQL = `
-SELECT` + waitColumns + ` FROM waits w WHERE (w.tenant, w.run_id, w.effect) > (?, ?, ?) ORDER BY w.tenant, w.run_id, w.effect LIMIT ?`
+SELECT` + waitColumns + ` FROM waits w WHERE (w.tenant, w.run_id, w.effect) > (?, ?, ?) ORDER BY w.tenant, w.run_id, w.effect LIMIT ? + 0`
 	scanMarksSQL = `
-SELECT ` + wokenColumns + ` FROM woken m WHERE (m.tenant, m.workflow_id) > (?, ?) ORDER BY m.tenant, m.workflow_id LIMIT ?`
+SELECT ` + wokenColumns + ` FROM woken m WHERE (m.tenant, m.workflow_id) > (?, ?) ORDER BY m.tenant, m.workflow_id LIMIT ? + 0`
 )
 
 // Scan implements [backend.Source].
