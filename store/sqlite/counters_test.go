@@ -79,9 +79,13 @@ func TestABrokenStoreServesNothing(t *testing.T) {
 	b := made(t, t.TempDir())
 	b.end(unavailable("the disk failed"))
 	for name, call := range map[string]func() error{
-		"a read":  func() error { return b.View(t.Context(), "read", func(context.Context, backend.Reader) error { return nil }) },
-		"a write": func() error { return b.Update(t.Context(), "write", func(context.Context, backend.Tx) error { return nil }) },
-		"a ping":  func() error { return b.Ping(t.Context()) },
+		"a read": func() error {
+			return b.View(t.Context(), "read", func(context.Context, backend.Reader) error { return nil })
+		},
+		"a write": func() error {
+			return b.Update(t.Context(), "write", func(context.Context, backend.Tx) error { return nil })
+		},
+		"a ping": func() error { return b.Ping(t.Context()) },
 	} {
 		if err := call(); rendezvous.CodeOf(err) != rendezvous.CodeUnavailable {
 			t.Errorf("%s: %v", name, err)
