@@ -92,8 +92,9 @@ func httpFailure(err error, dialing bool) error {
 	if dialing || errors.As(err, &op) && op.Op == "dial" {
 		return unsent(err)
 	}
-	// net/http has no other words for a server that speaks something else: as an answer, and, on a fresh connection, before it was asked.
-	if text := err.Error(); strings.Contains(text, "malformed HTTP") || strings.Contains(text, "server closed idle connection") {
+	// net/http has no other words for a server that speaks something else: as an answer, and before it was asked, which fails without an error. With one a peer
+	// closed or reset the connection, as a plane does that restarts.
+	if text := err.Error(); strings.Contains(text, "malformed HTTP") || strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)") {
 		return rendezvous.Errorf(rendezvous.CodeCommitUnknown, "what answers there is no Rendezvous API: it does not speak HTTP (is it the NATS port?); see that the URL is the API's").Because(err)
 	}
 	return lost(err)
