@@ -24,6 +24,7 @@ type doctorCmd struct {
 	remote
 	Store string    `help:"Check this store too: sqlite:DIR or postgres://…" placeholder:"URL"`
 	NATS  node.NATS `embed:""` // with a URL or a context it is checked too
+	Limit int       `name:"event-limit" help:"The plane's largest payload of an event, in bytes, which NATS is to carry (at most 1048576)." default:"1048576"`
 }
 
 // finding is one line of the doctor's.
@@ -132,11 +133,7 @@ func (c *doctorCmd) checkEmbedded(ctx context.Context) finding {
 
 func (c *doctorCmd) checkNATS(ctx context.Context) finding {
 	const what = "NATS"
-	cfg := messaging.DefaultConfig()
-	cfg.URL, cfg.Prefix, cfg.Name = c.NATS.URL, c.NATS.Prefix, "rendezvous doctor"
-	cfg.Context, cfg.Credentials, cfg.NKey, cfg.Domain = c.NATS.Context, c.NATS.Credentials, c.NATS.NKey, c.NATS.Domain
-	cfg.TLSCA, cfg.TLSCert, cfg.TLSKey = c.NATS.TLSCA, c.NATS.TLSCert, c.NATS.TLSKey
-	conn, err := messaging.Connect(cfg, messaging.Deps{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: clock.System})
+	conn, err := messaging.Connect(c.NATS.Messaging("rendezvous doctor", c.Limit), messaging.Deps{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: clock.System})
 	if err != nil {
 		return failed(what, err)
 	}

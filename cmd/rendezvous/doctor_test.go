@@ -15,6 +15,7 @@ func TestTheDoctorTellsWhatIsWrongWithNATS(t *testing.T) {
 	empty, _ := nodetest.Broker(t)
 	closed, _ := nodetest.Broker(t, func(o *server.Options) { o.Username, o.Password = "kim", "secret" })
 	core, _ := nodetest.Broker(t, func(o *server.Options) { o.JetStream = false })
+	small, _ := nodetest.Broker(t, func(o *server.Options) { o.MaxPayload = server.MAX_PAYLOAD_SIZE })
 	for _, row := range []struct {
 		name, says string
 		flags      []string
@@ -23,6 +24,9 @@ func TestTheDoctorTellsWhatIsWrongWithNATS(t *testing.T) {
 		{"wrong credentials", `not connected: the server refuses it: .*Authorization`, []string{"--nats", closed}},
 		{"no JetStream", `JetStream does not say which streams there are: .`, []string{"--nats", core}},
 		{"no streams", `streams not found: \[.*rdv_INBOX`, []string{"--nats", empty}},
+		{"no room for the default limit", `invalid: event-limit`, []string{"--nats", small}},
+		{"room for the plane's", `streams not found: \[.*rdv_INBOX`, []string{"--nats", small, "--event-limit", "600000"}},
+		{"no limit", `invalid: event-limit`, []string{"--nats", empty, "--event-limit", "0"}},
 		{"no such context", `invalid: nats.context`, []string{"--nats-context", t.TempDir() + "/none.json"}},
 		{"a seed that is none", `invalid: nats.nkey`, []string{"--nats", empty, "--nats-nkey", t.TempDir()}},
 	} {

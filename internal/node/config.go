@@ -115,14 +115,20 @@ func (c *Config) Validate() error {
 	return c.messaging().Validate()
 }
 
-func (c *Config) messaging() messaging.Config {
+// Messaging are the settings of a connection under that name, for events up to limit.
+func (n NATS) Messaging(name string, limit int) messaging.Config {
 	m := messaging.DefaultConfig()
-	m.URL, m.Prefix, m.Name = c.NATS.URL, c.NATS.Prefix, "rendezvous "+c.Name
-	m.Context, m.Credentials, m.NKey, m.Domain = c.NATS.Context, c.NATS.Credentials, c.NATS.NKey, c.NATS.Domain
-	m.TLSCA, m.TLSCert, m.TLSKey = c.NATS.TLSCA, c.NATS.TLSCert, c.NATS.TLSKey
-	m.Replicas, m.AckWait, m.EventLimit = c.NATS.Replicas, c.NATS.AckWait, c.Limit
-	m.InboxMaxBytes = cmp.Or(c.NATS.InboxMax, m.InboxMaxBytes)
-	m.MatchMaxBytes = cmp.Or(c.NATS.MatchMax, m.MatchMaxBytes)
+	m.URL, m.Prefix, m.Name = n.URL, n.Prefix, name
+	m.Context, m.Credentials, m.NKey, m.Domain = n.Context, n.Credentials, n.NKey, n.Domain
+	m.TLSCA, m.TLSCert, m.TLSKey = n.TLSCA, n.TLSCert, n.TLSKey
+	m.Replicas, m.AckWait, m.EventLimit = n.Replicas, n.AckWait, limit
+	m.InboxMaxBytes = cmp.Or(n.InboxMax, m.InboxMaxBytes)
+	m.MatchMaxBytes = cmp.Or(n.MatchMax, m.MatchMaxBytes)
+	return m
+}
+
+func (c *Config) messaging() messaging.Config {
+	m := c.NATS.Messaging("rendezvous "+c.Name, c.Limit)
 	if m.IsEmbedded() {
 		m.Replicas = 1
 		m.Embedded.MaxStore = cmp.Or(c.NATS.MaxStore, m.Embedded.MaxStore)
