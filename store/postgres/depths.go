@@ -10,11 +10,11 @@ import (
 func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 	var d backend.Depths
 	err := r.query(ctx, depthsSQL, func(c *columns) error {
-		d.LiveEvents, d.OldestLiveEvent = int(c.bigint()), c.instantOrNone()
-		d.OpenWaits = int(c.bigint())
-		d.ParkedWaits, d.OldestParked = int(c.bigint()), c.instantOrNone()
-		d.QuarantinedWaits = int(c.bigint())
-		d.Woken, d.OldestWoken = int(c.bigint()), c.instantOrNone()
+		d.LiveEvents, d.OldestLiveEvent = int(c.Bigint()), c.InstantOrNone()
+		d.OpenWaits = int(c.Bigint())
+		d.ParkedWaits, d.OldestParked = int(c.Bigint()), c.InstantOrNone()
+		d.QuarantinedWaits = int(c.Bigint())
+		d.Woken, d.OldestWoken = int(c.Bigint()), c.InstantOrNone()
 		return nil
 	}, int64(most))
 	return d, err
@@ -41,7 +41,7 @@ func (t *transaction) draw(ctx context.Context, sql string, n int) ([]int64, err
 		return drawn, nil
 	}
 	err := t.query(ctx, sql, func(c *columns) error {
-		drawn = append(drawn, c.bigint())
+		drawn = append(drawn, c.Bigint())
 		return nil
 	}, int64(n))
 	return drawn, err

@@ -8,13 +8,14 @@ import (
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/backend/fair"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 // dueTenants are tenants with something due, the longest due first, one more than limit at most.
 func (t *transaction) dueTenants(ctx context.Context, sql string, limit int) ([]string, error) {
 	var tenants []string
 	err := t.query(ctx, sql, func(c *columns) error {
-		tenants = append(tenants, c.text())
+		tenants = append(tenants, c.Text())
 		return nil
 	}, t.now, int64(limit)+1)
 	return tenants, err
@@ -70,7 +71,7 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 		})
 		var rows []*backend.Woken
 		err := t.query(ctx, wokenDueSQL, func(c *columns) error {
-			m, err := decodeWoken(c)
+			m, err := row.Woken(c)
 			rows = append(rows, m)
 			return err
 		}, t.now, tenants, after, ids, most)
@@ -99,16 +100,16 @@ func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after i
 func (t *transaction) unmet(ctx context.Context, before time.Time, after int64) (due map[string][]int64, next int64, err error) {
 	due = map[string][]int64{}
 	err = t.query(ctx, unmetSQL, func(c *columns) error {
-		if c.absent() { // the slice itself; an empty one ends nowhere
-			if !c.absent() {
-				if last := c.bigint(); c.count() == unmetSlice {
+		if c.Absent() { // the slice itself; an empty one ends nowhere
+			if !c.Absent() {
+				if last := c.Bigint(); c.Count() == unmetSlice {
 					next = last - 1 // an event's key rows may have been cut apart
 				}
 			}
 			return nil
 		}
-		tenant := c.text()
-		due[tenant] = append(due[tenant], c.bigint())
+		tenant := c.Text()
+		due[tenant] = append(due[tenant], c.Bigint())
 		return nil
 	}, t.now, before, after, int64(unmetSlice))
 	for _, own := range due {

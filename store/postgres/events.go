@@ -3,27 +3,13 @@ package postgres
 import (
 	"context"
 
-	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
-// decodeEvent reads an event. Of a row that does not decode, what could be read stays: where it stands and what counts its failures is needed to end it.
+// decodeEvent reads an event, and remembers it where something may be changed.
 func (r *reader) decodeEvent(c *columns) *backend.Event {
-	e := &backend.Event{
-		Number: c.count(), Version: c.count(), Tenant: c.text(), Source: c.text(), ID: c.text(), Type: c.text(), Keys: c.keys(), Digest: c.bytes(),
-		ReceivedAt: c.instant(), LiveSince: c.instant(), ExpiresAt: c.instantOrNone(), Target: c.text(), State: rendezvous.EventState(c.text()),
-		ClaimRun: c.text(), ClaimEffect: c.text(), ClaimedAt: c.instantOrNone(), Workflow: c.text(), Run: c.text(), Effect: c.text(), Seq: c.count(),
-		DeadReason: rendezvous.DeadReason(c.text()), DeadDetail: c.text(), DeadAt: c.instantOrNone(), Erased: c.boolean(),
-		OfferFailures: c.tally(), Take: c.count(), TakeUntil: c.instantOrNone(), TakeOpen: c.boolean(), Takes: c.tally(), Requeues: c.tally(),
-		Minted: c.operator(), Trace: rendezvous.Trace{Parent: c.text(), State: c.text()},
-	}
-	if e.HasPayload = !c.absent(); e.HasPayload {
-		e.PayloadSize = c.tally()
-	}
-	e.ContentType, e.Payload = c.text(), c.bytes()
-	e.Keyed = e.Live()
-	c.judge(e.Unsound())
-	e.Corrupt = c.corrupt("event", "tenant", e.Tenant, "source", e.Source, "id", e.ID, "number", e.Number)
+	e := row.Event(c)
 	if r.loaded != nil {
 		r.loaded[e.Number] = *e
 	}
@@ -57,7 +43,7 @@ func (r *reader) EventsByNumber(ctx context.Context, numbers []int64, payload bo
 func (r *reader) LiveEvents(ctx context.Context, lookups []backend.Lookup) ([][]*backend.Event, error) {
 	found := make([][]*backend.Event, len(lookups))
 	err := r.query(ctx, liveEventsSQL, func(c *columns) error {
-		place := c.bigint() - 1
+		place := c.Bigint() - 1
 		found[place] = append(found[place], r.decodeEvent(c))
 		return nil
 	}, lookupColumns(lookups)...)
@@ -79,7 +65,7 @@ func lookupColumns(lookups []backend.Lookup) []any {
 func (r *reader) ClaimedEvents(ctx context.Context, keys []backend.WaitKey) (map[backend.WaitKey]*backend.Event, error) {
 	found := make(map[backend.WaitKey]*backend.Event, len(keys))
 	err := r.query(ctx, claimedEventsSQL, func(c *columns) error {
-		place := c.bigint() - 1
+		place := c.Bigint() - 1
 		found[keys[place]] = r.decodeEvent(c)
 		return nil
 	}, texts(keys, waitTenant), texts(keys, waitRun), texts(keys, waitEffect))
@@ -95,7 +81,7 @@ func (r *reader) KeptCounts(ctx context.Context, keys []backend.RunKey) (map[bac
 func (r *reader) counts(ctx context.Context, sql string, keys []backend.RunKey) (map[backend.RunKey]int, error) {
 	found := make(map[backend.RunKey]int, len(keys))
 	err := r.query(ctx, sql, func(c *columns) error {
-		found[keys[c.bigint()-1]] = int(c.bigint())
+		found[keys[c.Bigint()-1]] = int(c.Bigint())
 		return nil
 	}, texts(keys, runTenant), texts(keys, runID))
 	return found, err

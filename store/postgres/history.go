@@ -2,23 +2,11 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
-
-// decodeRecord reads a record of that history. What this build does not know is marked and answered as it is; what does not decode is ErrCorrupt (HI-8).
-func decodeRecord(c *columns, history backend.WorkflowKey) (rendezvous.Record, error) {
-	r := rendezvous.Record{
-		Seq: c.count(), RunID: c.text(), Kind: rendezvous.Kind(c.text()), V: c.integer(), Effect: c.text(), Attempt: c.tally(),
-		Data: json.RawMessage(c.text()), Payload: c.bytes(), ContentType: c.text(), Source: c.text(), Operator: c.operator(), RecordedAt: c.instant(),
-		Batch: c.text(),
-	}
-	r.Unknown = !r.Kind.Known() || r.V != rendezvous.KindVersion
-	c.judge(backend.UnsoundRecord(r))
-	return r, c.corrupt("record", "tenant", history.Tenant, "workflow", history.ID, "seq", r.Seq)
-}
 
 // History implements [backend.Reader].
 func (r *reader) History(
@@ -29,7 +17,7 @@ func (r *reader) History(
 	}
 	var page []rendezvous.Record
 	err := r.query(ctx, historySQL, func(c *columns) error {
-		rec, err := decodeRecord(c, key)
+		rec, err := row.Record(c, key.Tenant, key.ID)
 		page = append(page, rec)
 		return err
 	}, key.Tenant, key.ID, from, to, int64(limit), int64(maxBytes))
@@ -42,7 +30,7 @@ func (r *reader) History(
 // HistorySize implements [backend.Reader].
 func (r *reader) HistorySize(ctx context.Context, key backend.WorkflowKey) (records, bytes int64, err error) {
 	err = r.query(ctx, historySizeSQL, func(c *columns) error {
-		records, bytes = c.bigint(), c.bigint()
+		records, bytes = c.Bigint(), c.Bigint()
 		return nil
 	}, key.Tenant, key.ID)
 	return records, bytes, err
@@ -51,8 +39,8 @@ func (r *reader) HistorySize(ctx context.Context, key backend.WorkflowKey) (reco
 // placed reads records that come with their place among what was asked, and with their history.
 func (r *reader) placed(ctx context.Context, sql string, each func(place int, rec rendezvous.Record), args ...any) error {
 	return r.query(ctx, sql, func(c *columns) error {
-		place := int(c.bigint()) - 1
-		rec, err := decodeRecord(c, backend.WorkflowKey{Tenant: c.text(), ID: c.text()})
+		place := int(c.Bigint()) - 1
+		rec, err := row.Record(c, c.Text(), c.Text())
 		if err != nil {
 			return err
 		}
@@ -97,8 +85,8 @@ func (r *reader) LastFailure(ctx context.Context, key backend.RunKey) (string, e
 		if last != "" {
 			return nil
 		}
-		c.at++ // the place, always 1
-		rec, err := decodeRecord(c, backend.WorkflowKey{Tenant: c.text(), ID: c.text()})
+		c.Bigint() // the place, always 1
+		rec, err := row.Record(c, c.Text(), c.Text())
 		if err != nil {
 			return err
 		}

@@ -45,9 +45,9 @@ func (r *reader) walk(ctx context.Context, kind backend.Kind, after backend.Posi
 	var rows []found
 	err := r.query(ctx, sql, func(c *columns) error {
 		rows = append(rows, found{
-			Position: backend.Position{Tenant: c.text(), ID: c.text(), Part: c.text(), Number: c.bigint()}, bytes: c.bigint(), closes: c.boolean(),
+			Position: backend.Position{Tenant: c.Text(), ID: c.Text(), Part: c.Text(), Number: c.Bigint()}, bytes: c.Bigint(), closes: c.Boolean(),
 		})
-		return c.corrupt(string(kind)+" row", "place", len(rows))
+		return c.Corrupt(string(kind)+" row", "place", len(rows))
 	}, append(key, int64(max(limit, 0)))...)
 	return rows, err
 }
@@ -128,14 +128,14 @@ func fetch[K comparable, V any](
 
 // About implements [backend.Source]. Names of kinds are names of tables.
 func (r *reader) About(ctx context.Context, kind backend.Kind) (n int64, err error) {
-	err = r.query(ctx, aboutSQL, func(c *columns) error { n = max(c.bigint(), 0); return nil }, string(kind))
+	err = r.query(ctx, aboutSQL, func(c *columns) error { n = max(c.Bigint(), 0); return nil }, string(kind))
 	return n, err
 }
 
 // Given implements [backend.Source].
 func (r *reader) Given(ctx context.Context) (n backend.Numbers, err error) {
 	err = r.query(ctx, givenSQL, func(c *columns) error {
-		n = backend.Numbers{Event: c.bigint(), Wait: c.bigint(), Take: c.bigint()}
+		n = backend.Numbers{Event: c.Bigint(), Wait: c.Bigint(), Take: c.Bigint()}
 		return nil
 	})
 	return n, err
@@ -143,7 +143,7 @@ func (r *reader) Given(ctx context.Context) (n backend.Numbers, err error) {
 
 // Unfinished implements [backend.Source].
 func (r *reader) Unfinished(ctx context.Context) (mark string, err error) {
-	err = r.query(ctx, copyMarkSQL, func(c *columns) error { mark = c.text(); return nil })
+	err = r.query(ctx, copyMarkSQL, func(c *columns) error { mark = c.Text(); return nil })
 	return mark, err
 }
 

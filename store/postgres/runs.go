@@ -3,28 +3,18 @@ package postgres
 import (
 	"context"
 
-	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 func runTenant(k backend.RunKey) string { return k.Tenant }
 func runID(k backend.RunKey) string     { return k.ID }
 
-func decodeRun(c *columns) (*backend.Run, error) {
-	r := &backend.Run{
-		Tenant: c.text(), ID: c.text(), WorkflowID: c.text(), PreviousRun: c.text(), NextRun: c.text(), Status: c.status(), FirstSeq: c.count(),
-		LastSeq: c.count(), StartedAt: c.instant(), ClosedAt: c.instantOrNone(), SealedAt: c.instantOrNone(), Outcome: rendezvous.Kind(c.text()),
-		StartDigest: c.bytes(), Retired: c.bytes(),
-	}
-	c.judge(r.Unsound())
-	return r, c.corrupt("run row", "tenant", r.Tenant, "run", r.ID)
-}
-
 // Runs implements [backend.Reader].
 func (r *reader) Runs(ctx context.Context, keys []backend.RunKey) (map[backend.RunKey]*backend.Run, error) {
 	found := make(map[backend.RunKey]*backend.Run, len(keys))
 	err := r.query(ctx, runsSQL, func(c *columns) error {
-		run, err := decodeRun(c)
+		run, err := row.Run(c)
 		if err != nil {
 			return err
 		}
@@ -38,7 +28,7 @@ func (r *reader) Runs(ctx context.Context, keys []backend.RunKey) (map[backend.R
 func (r *reader) RunsOf(ctx context.Context, key backend.WorkflowKey, after int64, limit int) ([]*backend.Run, error) {
 	var rows []*backend.Run
 	err := r.query(ctx, runsOfSQL, func(c *columns) error {
-		run, err := decodeRun(c)
+		run, err := row.Run(c)
 		rows = append(rows, run)
 		return err
 	}, key.Tenant, key.ID, after, int64(limit))
@@ -50,10 +40,10 @@ func (r *reader) Batches(ctx context.Context, keys []backend.BatchKey) (map[back
 	found := make(map[backend.BatchKey]*backend.Batch, len(keys))
 	err := r.query(ctx, batchesSQL, func(c *columns) error {
 		b := &backend.Batch{
-			Tenant: c.text(), RunID: c.text(), ID: c.text(), Digest: c.bytes(), FirstSeq: c.count(), LastSeq: c.count(), Outcome: c.bytes(),
+			Tenant: c.Text(), RunID: c.Text(), ID: c.Text(), Digest: c.Bytes(), FirstSeq: c.Count(), LastSeq: c.Count(), Outcome: c.Bytes(),
 		}
 		found[b.Key()] = b
-		return c.corrupt("batch", "tenant", b.Tenant, "run", b.RunID, "batch", b.ID)
+		return c.Corrupt("batch", "tenant", b.Tenant, "run", b.RunID, "batch", b.ID)
 	}, texts(keys, func(k backend.BatchKey) string { return k.Tenant }), texts(keys, func(k backend.BatchKey) string { return k.RunID }),
 		texts(keys, func(k backend.BatchKey) string { return k.ID }))
 	return found, err

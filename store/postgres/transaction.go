@@ -12,6 +12,7 @@ import (
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 // reader reads in one transaction.
@@ -40,10 +41,12 @@ func (r *reader) query(ctx context.Context, sql string, each func(c *columns) er
 		return translate(err)
 	}
 	defer rows.Close()
-	c := columns{fields: rows.FieldDescriptions()}
+	src := &source{fields: rows.FieldDescriptions()}
+	c := row.New(src)
 	for rows.Next() {
-		c.raw, c.at, c.bad = rows.RawValues(), 0, ""
-		if err := each(&c); err != nil {
+		src.raw, src.at = rows.RawValues(), 0
+		c.Next()
+		if err := each(c); err != nil {
 			return err
 		}
 	}

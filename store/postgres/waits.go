@@ -5,40 +5,18 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 func waitTenant(k backend.WaitKey) string { return k.Tenant }
 func waitRun(k backend.WaitKey) string    { return k.RunID }
 func waitEffect(k backend.WaitKey) string { return k.Effect }
 
-// decodeWait reads a wait. Of a row that does not decode, what could be read stays: what counts its failures is needed to quarantine it.
-func decodeWait(c *columns) *backend.Wait {
-	w := &backend.Wait{
-		Number: c.count(), Version: c.count(), Tenant: c.text(), RunID: c.text(), Effect: c.text(), WorkflowID: c.text(), Shard: c.tally(),
-		Attempt: c.tally(), Type: c.text(), Keys: c.keys(), From: c.text(), Trace: rendezvous.Trace{Parent: c.text(), State: c.text()},
-		RegisteredAt: c.instant(), OpenSince: c.instant(),
-	}
-	held := backend.HeldEvent{}
-	if !c.absent() {
-		held.Number = c.count()
-	}
-	held.Source, held.ID, held.Claim = c.text(), c.text(), c.count()
-	w.ParkedAt, w.Attempts, w.NextAttemptAt, w.LastError = c.instantOrNone(), c.tally(), c.instantOrNone(), c.text()
-	w.Take, w.TakeUntil, w.TakeSettled, w.QuarantinedAt = c.count(), c.instantOrNone(), c.boolean(), c.instantOrNone()
-	if held.Number != 0 {
-		w.Held = &held
-	}
-	w.Keyed = w.Open()
-	c.judge(w.Unsound(held))
-	w.Corrupt = c.corrupt("wait", "tenant", w.Tenant, "run", w.RunID, "effect", w.Effect, "number", w.Number)
-	return w
-}
-
 // Waits implements [backend.Reader].
 func (r *reader) Waits(ctx context.Context, keys []backend.WaitKey) (map[backend.WaitKey]*backend.Wait, error) {
 	found := make(map[backend.WaitKey]*backend.Wait, len(keys))
 	err := r.query(ctx, waitsSQL, func(c *columns) error {
-		w := decodeWait(c)
+		w := row.Wait(c)
 		found[w.Key()] = w
 		return nil
 	}, texts(keys, waitTenant), texts(keys, waitRun), texts(keys, waitEffect))
@@ -60,8 +38,8 @@ func (r *reader) ParkedOf(ctx context.Context, keys []backend.RunKey) (map[backe
 func (r *reader) OpenWaits(ctx context.Context, lookups []backend.Lookup) ([][]*backend.Wait, error) {
 	found := make([][]*backend.Wait, len(lookups))
 	err := r.query(ctx, openWaitsSQL, func(c *columns) error {
-		place := c.bigint() - 1
-		found[place] = append(found[place], decodeWait(c))
+		place := c.Bigint() - 1
+		found[place] = append(found[place], row.Wait(c))
 		return nil
 	}, lookupColumns(lookups)...)
 	return found, err
@@ -120,7 +98,7 @@ func (r *reader) ListQuarantined(ctx context.Context, tenant string, after backe
 func (r *reader) waitRows(ctx context.Context, sql string, args ...any) ([]*backend.Wait, error) {
 	var rows []*backend.Wait
 	err := r.query(ctx, sql, func(c *columns) error {
-		rows = append(rows, decodeWait(c))
+		rows = append(rows, row.Wait(c))
 		return nil
 	}, args...)
 	return rows, err

@@ -7,29 +7,16 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 func workflowTenant(k backend.WorkflowKey) string { return k.Tenant }
 func workflowID(k backend.WorkflowKey) string     { return k.ID }
 
-func decodeWorkflow(c *columns) *backend.Workflow {
-	w := &backend.Workflow{
-		Tenant: c.text(), ID: c.text(), Shard: c.tally(), RunID: c.text(), Type: c.text(), Queue: c.text(), Status: c.status(), Head: c.count(),
-		CreatedAt: c.instant(), StartedAt: c.instant(), ClosedAt: c.instantOrNone(), UpdatedAt: c.instant(), Parent: c.text(),
-		FailureCode: c.text(), FailureReason: c.text(), FailedEffect: c.text(), OpenEffects: c.integer(), OpenWaits: c.integer(),
-		LeaseOwner: c.text(), LeaseEpoch: c.count(), LeaseExpires: c.instantOrNone(), LeaseEnded: rendezvous.LeaseEnd(c.text()),
-		AcquireID: c.text(), Reclaims: c.tally(), Pause: c.request(rendezvous.RequestPause), Cancel: c.request(rendezvous.RequestCancel),
-		PausedBy: c.operator(), PausedAt: c.instantOrNone(),
-	}
-	c.judge(w.Unsound())
-	w.Corrupt = c.corrupt("workflow row", "tenant", w.Tenant, "workflow", w.ID)
-	return w
-}
-
 func (r *reader) workflowsByKey(ctx context.Context, sql string, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
 	found := make(map[backend.WorkflowKey]*backend.Workflow, len(keys))
 	err := r.query(ctx, sql, func(c *columns) error {
-		w := decodeWorkflow(c)
+		w := row.Workflow(c)
 		found[w.Key()] = w
 		return nil
 	}, texts(keys, workflowTenant), texts(keys, workflowID))
@@ -55,7 +42,7 @@ func (t *transaction) LockWorkflows(ctx context.Context, keys []backend.Workflow
 func (r *reader) Woken(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Woken, error) {
 	found := make(map[backend.WorkflowKey]*backend.Woken, len(keys))
 	err := r.query(ctx, wokenSQL, func(c *columns) error {
-		m, err := decodeWoken(c)
+		m, err := row.Woken(c)
 		if err != nil {
 			return err
 		}
@@ -63,14 +50,6 @@ func (r *reader) Woken(ctx context.Context, keys []backend.WorkflowKey) (map[bac
 		return nil
 	}, texts(keys, workflowTenant), texts(keys, workflowID))
 	return found, err
-}
-
-func decodeWoken(c *columns) (*backend.Woken, error) {
-	m := &backend.Woken{
-		Tenant: c.text(), WorkflowID: c.text(), RunID: c.text(), Queue: c.text(), Since: c.instant(), Cause: rendezvous.Cause(c.text()), Seq: c.count(),
-		Notices: c.tally(), NextNoticeAt: c.instant(), Links: c.links(),
-	}
-	return m, c.corrupt("mark of a woken run", "tenant", m.Tenant, "workflow", m.WorkflowID)
 }
 
 // ListWorkflows implements [backend.Reader].
@@ -88,7 +67,7 @@ func (r *reader) ListWorkflows(
 func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.WorkflowFilter, most int) (int, error) {
 	var n int
 	err := r.query(ctx, countWorkflowsSQL, func(c *columns) error {
-		n = int(c.bigint())
+		n = int(c.Bigint())
 		return nil
 	}, tenant, int64(most), texts(f.Types, same), texts(f.Statuses, statusText), texts(f.Queues, same), f.Prefix)
 	return n, err
@@ -105,7 +84,7 @@ func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition,
 func (r *reader) workflowRows(ctx context.Context, sql string, args ...any) ([]*backend.Workflow, error) {
 	var rows []*backend.Workflow
 	err := r.query(ctx, sql, func(c *columns) error {
-		rows = append(rows, decodeWorkflow(c))
+		rows = append(rows, row.Workflow(c))
 		return nil
 	}, args...)
 	return rows, err

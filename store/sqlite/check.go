@@ -46,9 +46,12 @@ func check(ctx context.Context, dir string) (faults []string, err error) {
 		return faults, err // what stands on damaged pages says nothing more
 	}
 	for _, l := range laws {
-		err := r.query(ctx, l.sql, func(c *columns) error { faults = append(faults, fmt.Sprintf(l.says, c.stmt.ColumnText(0))); return nil }, mostFaults)
+		err := sqlitex.ExecuteTransient(conn, l.sql, &sqlitex.ExecOptions{Args: []any{mostFaults}, ResultFunc: func(stmt *sqlite.Stmt) error {
+			faults = append(faults, fmt.Sprintf(l.says, stmt.ColumnText(0)))
+			return nil
+		}})
 		if err != nil {
-			return faults, err
+			return faults, translate(err)
 		}
 	}
 	for _, kind := range backend.Kinds {

@@ -8,77 +8,63 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/rendezvous-events/rendezvous"
-	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
-// columns reads one row column by column. A column that does not decode spoils its row alone (R9): a NULL where none may be, a value of another type or an
-// unknown word is remembered, and the reading goes on. A value it could not read is the zero value.
-type columns struct {
+// columns reads the rows of one statement.
+type columns = row.Columns
+
+// source is the row a statement stands at.
+type source struct {
 	stmt *sqlite.Stmt
 	at   int
-	bad  string // the name of the first column that does not decode
 }
+
+var _ row.Source = (*source)(nil)
+
+// Column implements [row.Source].
+func (s *source) Column() string { return s.stmt.ColumnName(s.at - 1) }
 
 // typed steps to the next column and reports whether it is of that type.
-func (c *columns) typed(want sqlite.ColumnType) bool {
-	at := c.at
-	c.at++
-	if c.stmt.ColumnType(at) == want {
-		return true
-	}
-	c.fail()
-	return false
+func (s *source) typed(want sqlite.ColumnType) (at int, ok bool) {
+	at = s.at
+	s.at++
+	return at, s.stmt.ColumnType(at) == want
 }
 
-// fail remembers the column just read.
-func (c *columns) fail() {
-	if c.bad == "" {
-		c.bad = c.stmt.ColumnName(c.at - 1)
+// Text implements [row.Source].
+func (s *source) Text() (string, bool) {
+	at, ok := s.typed(sqlite.TypeText)
+	if !ok {
+		return "", false
 	}
+	return s.stmt.ColumnText(at), true
 }
 
-// judge remembers a fault of several columns together, "" for none.
-func (c *columns) judge(unsound string) {
-	if c.bad == "" {
-		c.bad = unsound
+// Bigint implements [row.Source].
+func (s *source) Bigint() (int64, bool) {
+	at, ok := s.typed(sqlite.TypeInteger)
+	if !ok {
+		return 0, false
 	}
+	return s.stmt.ColumnInt64(at), true
 }
 
-func (c *columns) text() string {
-	if !c.typed(sqlite.TypeText) {
-		return ""
-	}
-	return c.stmt.ColumnText(c.at - 1)
+// Integer implements [row.Source].
+func (s *source) Integer() (int64, bool) { return s.Bigint() }
+
+// Boolean implements [row.Source].
+func (s *source) Boolean() (value, ok bool) {
+	n, ok := s.Bigint()
+	return n != 0, ok
 }
 
-func (c *columns) number() int64 {
-	if !c.typed(sqlite.TypeInteger) {
-		return 0
-	}
-	return c.stmt.ColumnInt64(c.at - 1)
-}
-
-// count reads a number that is never negative.
-func (c *columns) count() int64 {
-	n := c.number()
-	if n < 0 {
-		c.fail()
-		return 0
-	}
-	return n
-}
-
-// tally is count as an int.
-func (c *columns) tally() int { return int(c.count()) }
-
-func (c *columns) boolean() bool { return c.number() != 0 }
-
-// absent steps over a NULL.
-func (c *columns) absent() bool {
-	if c.stmt.ColumnType(c.at) != sqlite.TypeNull {
+// Absent implements [row.Source].
+func (s *source) Absent() bool {
+	if s.stmt.ColumnType(s.at) != sqlite.TypeNull {
 		return false
 	}
-	c.at++
+	s.at++
 	return true
 }
 
@@ -88,116 +74,44 @@ var (
 	lastInstant  = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - 1
 )
 
-func (c *columns) instant() time.Time {
-	us := c.number()
-	if us < firstInstant || us > lastInstant {
-		c.fail()
-		return time.Time{}
+// Instant implements [row.Source].
+func (s *source) Instant() (time.Time, bool) {
+	us, ok := s.Bigint()
+	if !ok || us < firstInstant || us > lastInstant {
+		return time.Time{}, false
 	}
-	return time.UnixMicro(us).UTC()
+	return time.UnixMicro(us).UTC(), true
 }
 
-// instantOrNone reads an instant that may be absent: the zero time.
-func (c *columns) instantOrNone() time.Time {
-	if c.absent() {
-		return time.Time{}
+// Bytes implements [row.Source].
+func (s *source) Bytes() ([]byte, bool) {
+	at, ok := s.typed(sqlite.TypeBlob)
+	if !ok {
+		return nil, false
 	}
-	return c.instant()
+	b := make([]byte, s.stmt.ColumnLen(at))
+	s.stmt.ColumnBytes(at, b)
+	return b, true
 }
 
-// bytes reads bytes that may be absent: nil.
-func (c *columns) bytes() []byte {
-	if c.absent() || !c.typed(sqlite.TypeBlob) {
-		return nil
+// Pairs implements [row.Source]: JSON, an array of arrays of two.
+func (s *source) Pairs() ([][2]string, bool) {
+	text, ok := s.Text()
+	if !ok || text == "[]" {
+		return nil, ok
 	}
-	at := c.at - 1
-	b := make([]byte, c.stmt.ColumnLen(at))
-	c.stmt.ColumnBytes(at, b)
-	return b
-}
-
-// pairs reads a list of pairs.
-func (c *columns) pairs() [][]string {
 	var list [][]string
-	text := c.text()
-	if text == "[]" {
-		return nil
-	}
 	if json.Unmarshal([]byte(text), &list) != nil {
-		c.fail()
-		return nil
+		return nil, false
 	}
-	for _, p := range list {
-		if len(p) != 2 {
-			c.fail()
-			return nil
-		}
-	}
-	return list
-}
-
-func (c *columns) keys() []rendezvous.Key {
-	list := c.pairs()
-	if len(list) == 0 {
-		return nil
-	}
-	keys := make([]rendezvous.Key, len(list))
+	pairs := make([][2]string, len(list))
 	for i, p := range list {
-		keys[i] = rendezvous.Key{Namespace: p[0], Value: p[1]}
+		if len(p) != 2 {
+			return nil, false
+		}
+		pairs[i] = [2]string{p[0], p[1]}
 	}
-	return keys
-}
-
-func (c *columns) links() []rendezvous.Trace {
-	var links []rendezvous.Trace
-	for _, p := range c.pairs() {
-		links = append(links, rendezvous.Trace{Parent: p[0], State: p[1]})
-	}
-	return links
-}
-
-// operator reads actor and basis: both or neither.
-func (c *columns) operator() *rendezvous.Operator {
-	o := &rendezvous.Operator{Actor: c.text(), Basis: rendezvous.Basis(c.text())}
-	switch {
-	case o.Actor == "" && o.Basis == "":
-		return nil
-	case o.Check("operator") != nil:
-		c.fail()
-		return nil
-	}
-	return o
-}
-
-// request reads a pending request of that kind.
-func (c *columns) request(kind rendezvous.RequestKind) *rendezvous.Request {
-	if c.absent() {
-		return nil
-	}
-	var r rendezvous.Request
-	if err := json.Unmarshal([]byte(c.text()), &r); err != nil || r.Kind != kind || r.At.IsZero() {
-		c.fail()
-		return nil
-	}
-	r.At = r.At.UTC()
-	return &r
-}
-
-// status reads a status, of workflows or of runs.
-func (c *columns) status() rendezvous.Status {
-	s := rendezvous.Status(c.text())
-	if !s.Known() {
-		c.fail()
-	}
-	return s
-}
-
-// corrupt names the row that does not decode, nil where it does.
-func (c *columns) corrupt(what string, key ...any) error {
-	if c.bad == "" {
-		return nil
-	}
-	return backend.Corrupt(what, c.bad, key...)
+	return pairs, true
 }
 
 // keysText is a set of keys as it is stored.

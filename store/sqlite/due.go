@@ -8,6 +8,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/backend/fair"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 // What is due. Parameters 1 to 5 are now, the tenant, the position behind which the page begins, and its limit.
@@ -45,7 +46,7 @@ func (r *reader) dueTenants(ctx context.Context, nextSQL, firstSQL string, nowhe
 	var queues []first
 	for tenant := ""; ; {
 		next := ""
-		if err := r.query(ctx, nextSQL, func(c *columns) error { next = c.text(); return nil }, tenant); err != nil {
+		if err := r.query(ctx, nextSQL, func(c *columns) error { next = c.Text(); return nil }, tenant); err != nil {
 			return nil, err
 		}
 		if next == "" {
@@ -53,7 +54,7 @@ func (r *reader) dueTenants(ctx context.Context, nextSQL, firstSQL string, nowhe
 		}
 		tenant = next
 		err := r.query(ctx, firstSQL, func(c *columns) error {
-			queues = append(queues, first{tenant, c.number(), c.number()})
+			queues = append(queues, first{tenant, c.Bigint(), c.Bigint()})
 			return nil
 		}, r.now, tenant, start, nowhere, 1)
 		if err != nil {
@@ -115,7 +116,7 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 				at, id = p.After.NextNoticeAt.UnixMicro(), p.After.WorkflowID
 			}
 			err := t.query(ctx, wokenDueSQL, func(c *columns) error {
-				m, err := decodeWoken(c)
+				m, err := row.Woken(c)
 				rows = append(rows, m)
 				return err
 			}, t.now, p.Tenant, at, id, p.Most)
@@ -173,9 +174,9 @@ func (t *transaction) apart(ctx context.Context, before time.Time, after int64) 
 	due = map[string][]int64{}
 	looked, last := 0, int64(0)
 	err = t.query(ctx, unmetSQL, func(c *columns) error {
-		tenant := c.text()
-		looked, last = looked+1, c.count()
-		if own := due[tenant]; c.boolean() && (len(own) == 0 || own[len(own)-1] != last) {
+		tenant := c.Text()
+		looked, last = looked+1, c.Count()
+		if own := due[tenant]; c.Boolean() && (len(own) == 0 || own[len(own)-1] != last) {
 			due[tenant] = append(own, last)
 		}
 		return nil

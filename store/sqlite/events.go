@@ -3,8 +3,8 @@ package sqlite
 import (
 	"context"
 
-	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 // Columns of an event, with its payload and without: then its pages are not read.
@@ -18,23 +18,9 @@ const (
 	wholePayload = `, e.content_type, e.payload`
 )
 
-// decodeEvent reads an event. Of a row that does not decode, what could be read stays: where it stands and what counts its failures is needed to end it.
+// decodeEvent reads an event, and remembers it where something may be changed.
 func (r *reader) decodeEvent(c *columns) *backend.Event {
-	e := &backend.Event{
-		Number: c.count(), Version: c.count(), Tenant: c.text(), Source: c.text(), ID: c.text(), Type: c.text(), Keys: c.keys(), Digest: c.bytes(),
-		ReceivedAt: c.instant(), LiveSince: c.instant(), ExpiresAt: c.instantOrNone(), Target: c.text(), State: rendezvous.EventState(c.text()),
-		ClaimRun: c.text(), ClaimEffect: c.text(), ClaimedAt: c.instantOrNone(), Workflow: c.text(), Run: c.text(), Effect: c.text(), Seq: c.count(),
-		DeadReason: rendezvous.DeadReason(c.text()), DeadDetail: c.text(), DeadAt: c.instantOrNone(), Erased: c.boolean(),
-		OfferFailures: c.tally(), Take: c.count(), TakeUntil: c.instantOrNone(), TakeOpen: c.boolean(), Takes: c.tally(), Requeues: c.tally(),
-		Minted: c.operator(), Trace: rendezvous.Trace{Parent: c.text(), State: c.text()},
-	}
-	if e.HasPayload = !c.absent(); e.HasPayload {
-		e.PayloadSize = c.tally()
-	}
-	e.ContentType, e.Payload = c.text(), c.bytes()
-	e.Keyed = e.Live()
-	c.judge(e.Unsound())
-	e.Corrupt = c.corrupt("event", "tenant", e.Tenant, "source", e.Source, "id", e.ID, "number", e.Number)
+	e := row.Event(c)
 	if r.loaded != nil {
 		r.loaded[e.Number] = *e
 	}
@@ -140,7 +126,7 @@ func (r *reader) counts(ctx context.Context, sql string, keys []backend.RunKey) 
 	found := make(map[backend.RunKey]int)
 	for _, k := range keys {
 		err := r.query(ctx, sql, func(c *columns) error {
-			if n := c.tally(); n > 0 {
+			if n := c.Tally(); n > 0 {
 				found[k] = n
 			}
 			return nil

@@ -2,38 +2,25 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 // Columns of a record, with its payload and without.
 const (
-	recordColumns = `h.tenant, h.workflow_id, h.seq, h.run_id, h.kind, h.v, h.effect, h.attempt, h.data, h.content_type, h.source, h.operator_actor,
-	h.operator_basis, h.recorded_at, h.batch_id, h.payload`
-	bareColumns = `h.tenant, h.workflow_id, h.seq, h.run_id, h.kind, h.v, h.effect, h.attempt, h.data, h.content_type, h.source, h.operator_actor,
-	h.operator_basis, h.recorded_at, h.batch_id, NULL`
+	recordColumns = `h.tenant, h.workflow_id, h.seq, h.run_id, h.kind, h.v, h.effect, h.attempt, h.data, h.payload, h.content_type, h.source, h.operator_actor,
+	h.operator_basis, h.recorded_at, h.batch_id`
+	bareColumns = `h.tenant, h.workflow_id, h.seq, h.run_id, h.kind, h.v, h.effect, h.attempt, h.data, NULL, h.content_type, h.source, h.operator_actor,
+	h.operator_basis, h.recorded_at, h.batch_id`
 )
-
-// decodeRecord reads a record. What this build does not know is marked and answered as it is; what does not decode is ErrCorrupt (HI-8).
-func decodeRecord(c *columns) (rendezvous.Record, error) {
-	tenant, workflow := c.text(), c.text()
-	r := rendezvous.Record{
-		Seq: c.count(), RunID: c.text(), Kind: rendezvous.Kind(c.text()), V: int(c.number()), Effect: c.text(), Attempt: c.tally(),
-		Data: json.RawMessage(c.text()), ContentType: c.text(), Source: c.text(), Operator: c.operator(), RecordedAt: c.instant(), Batch: c.text(),
-		Payload: c.bytes(),
-	}
-	r.Unknown = !r.Kind.Known() || r.V != rendezvous.KindVersion
-	c.judge(backend.UnsoundRecord(r))
-	return r, c.corrupt("record", "tenant", tenant, "workflow", workflow, "seq", r.Seq)
-}
 
 func (r *reader) records(ctx context.Context, sql string, args ...any) ([]rendezvous.Record, error) {
 	var found []rendezvous.Record
 	err := r.query(ctx, sql, func(c *columns) error {
-		rec, err := decodeRecord(c)
+		rec, err := row.Record(c, c.Text(), c.Text())
 		found = append(found, rec)
 		return err
 	}, args...)
@@ -57,11 +44,11 @@ func (r *reader) History(ctx context.Context, key backend.WorkflowKey, from, to 
 	var page []rendezvous.Record
 	total := 0
 	err := r.query(ctx, historySQL, func(c *columns) error {
-		total += c.tally()
+		total += c.Tally()
 		if len(page) > 0 && total > maxBytes { // one record always fits, however large it is
 			return errEnough
 		}
-		rec, err := decodeRecord(c)
+		rec, err := row.Record(c, c.Text(), c.Text())
 		page = append(page, rec)
 		return err
 	}, key.Tenant, key.ID, from, to, max(limit, 0))
@@ -78,7 +65,7 @@ WHERE h.tenant = ? AND h.workflow_id = ?`
 // HistorySize implements [backend.Reader].
 func (r *reader) HistorySize(ctx context.Context, key backend.WorkflowKey) (records, bytes int64, err error) {
 	err = r.query(ctx, historySizeSQL, func(c *columns) error {
-		records, bytes = c.count(), c.count()
+		records, bytes = c.Count(), c.Count()
 		return nil
 	}, key.Tenant, key.ID)
 	return records, bytes, err
@@ -150,7 +137,7 @@ ORDER BY h.seq DESC`
 func (r *reader) LastFailure(ctx context.Context, key backend.RunKey) (string, error) {
 	var last string
 	err := r.query(ctx, failuresSQL, func(c *columns) error {
-		rec, err := decodeRecord(c)
+		rec, err := row.Record(c, c.Text(), c.Text())
 		if err != nil {
 			return err
 		}

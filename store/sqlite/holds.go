@@ -13,6 +13,6 @@ func Workflows(ctx context.Context, dir string, most int) (n int, err error) {
 	}
 	defer func() { err = errors.Join(err, translate(conn.Close())) }()
 	r := &reader{conn: conn}
-	err = r.query(ctx, "SELECT count(*) FROM (SELECT 1 FROM workflows LIMIT ?)", func(c *columns) error { n = c.tally(); return nil }, most)
+	err = r.query(ctx, "SELECT count(*) FROM (SELECT 1 FROM workflows LIMIT ?)", func(c *columns) error { n = c.Tally(); return nil }, most)
 	return n, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 var (
@@ -48,33 +49,33 @@ func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Posi
 	}
 	switch kind {
 	case backend.Workflows:
-		return walk(scanWorkflowsSQL, func(c *columns) error { return p.AddWorkflow(decodeWorkflow(c)) }, after.Tenant, after.ID)
+		return walk(scanWorkflowsSQL, func(c *columns) error { return p.AddWorkflow(row.Workflow(c)) }, after.Tenant, after.ID)
 	case backend.Runs:
 		return walk(scanRunsSQL, func(c *columns) error {
-			run, err := decodeRun(c)
+			run, err := row.Run(c)
 			p.AddRun(run)
 			return err
 		}, after.Tenant, after.ID)
 	case backend.History:
 		return walk(scanHistorySQL, func(c *columns) error {
-			tenant, workflow := c.stmt.ColumnText(0), c.stmt.ColumnText(1)
-			rec, err := decodeRecord(c)
-			wrong := p.AddRecord(tenant, workflow, rec, c.boolean())
+			tenant, workflow := c.Text(), c.Text()
+			rec, err := row.Record(c, tenant, workflow)
+			wrong := p.AddRecord(tenant, workflow, rec, c.Boolean())
 			return cmp.Or(err, wrong)
 		}, after.Tenant, after.ID, after.Number)
 	case backend.Batches:
 		return walk(scanBatchesSQL, func(c *columns) error {
-			b, err := decodeBatch(c)
+			b, err := row.Batch(c)
 			p.AddBatch(b)
 			return err
 		}, after.Tenant, after.ID, after.Part)
 	case backend.Events:
 		return walk(scanEventsSQL, func(c *columns) error { return p.AddEvent(r.decodeEvent(c)) }, after.Number)
 	case backend.Waits:
-		return walk(scanWaitsSQL, func(c *columns) error { return p.AddWait(decodeWait(c)) }, after.Tenant, after.ID, after.Part)
+		return walk(scanWaitsSQL, func(c *columns) error { return p.AddWait(row.Wait(c)) }, after.Tenant, after.ID, after.Part)
 	case backend.Marks:
 		return walk(scanMarksSQL, func(c *columns) error {
-			m, err := decodeWoken(c)
+			m, err := row.Woken(c)
 			p.AddMark(m)
 			return err
 		}, after.Tenant, after.ID)
@@ -84,7 +85,7 @@ func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Posi
 
 // About implements [backend.Source]. Names of kinds are names of tables.
 func (r *reader) About(ctx context.Context, kind backend.Kind) (n int64, err error) {
-	err = r.query(ctx, "SELECT count(*) FROM "+string(kind), func(c *columns) error { n = c.count(); return nil })
+	err = r.query(ctx, "SELECT count(*) FROM "+string(kind), func(c *columns) error { n = c.Count(); return nil })
 	return n, err
 }
 
@@ -96,7 +97,7 @@ func (r *reader) Given(ctx context.Context) (backend.Numbers, error) {
 
 // Unfinished implements [backend.Source].
 func (r *reader) Unfinished(ctx context.Context) (mark string, err error) {
-	err = r.query(ctx, "SELECT value FROM meta WHERE name = 'copy'", func(c *columns) error { mark = c.text(); return nil })
+	err = r.query(ctx, "SELECT value FROM meta WHERE name = 'copy'", func(c *columns) error { mark = c.Text(); return nil })
 	return mark, err
 }
 

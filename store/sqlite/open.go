@@ -187,7 +187,7 @@ func settleShards(ctx context.Context, conn *sqlite.Conn, asked int) (int, error
 		return 0, err
 	}
 	var text string
-	if err := r.query(ctx, "SELECT value FROM meta WHERE name = 'shards'", func(c *columns) error { text = c.text(); return nil }); err != nil {
+	if err := r.query(ctx, "SELECT value FROM meta WHERE name = 'shards'", func(c *columns) error { text = c.Text(); return nil }); err != nil {
 		return 0, err
 	}
 	stored, err := strconv.Atoi(text)

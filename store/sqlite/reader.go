@@ -9,6 +9,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 // reader reads in one transaction.
@@ -38,18 +39,20 @@ func (r *reader) query(ctx context.Context, sql string, each func(c *columns) er
 	if err != nil {
 		return translate(err)
 	}
-	c := columns{stmt: stmt}
+	src := &source{stmt: stmt}
+	c := row.New(src)
 	for {
-		row, err := stmt.Step()
+		there, err := stmt.Step()
 		if err != nil {
 			_ = stmt.Reset() // answers the same error
 			return translate(err)
 		}
-		if !row {
+		if !there {
 			return translate(stmt.Reset())
 		}
-		c.at, c.bad = 0, ""
-		if err := each(&c); err != nil {
+		src.at = 0
+		c.Next()
+		if err := each(c); err != nil {
 			_ = stmt.Reset()
 			if errors.Is(err, errEnough) {
 				return nil

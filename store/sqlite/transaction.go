@@ -50,9 +50,9 @@ func readCounters(ctx context.Context, conn *sqlite.Conn) (counts [kinds]counter
 	for i, name := range counterNames {
 		found := false
 		err := r.query(ctx, "SELECT value FROM counters WHERE name = ?", func(c *columns) error {
-			n := c.count()
+			n := c.Count()
 			counts[i], found = counter{n, n, n}, true
-			return c.corrupt("counter", "counter", name)
+			return c.Corrupt("counter", "counter", name)
 		}, name)
 		if err != nil {
 			return counts, err

@@ -4,8 +4,8 @@ import (
 	"context"
 	"math"
 
-	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 const waitColumns = `
@@ -13,33 +13,10 @@ const waitColumns = `
 	w.registered_at, w.open_since, w.held_number, w.held_source, w.held_id, w.claim_number, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
 	w.take_until, w.take_settled, w.quarantined_at`
 
-// decodeWait reads a wait. Of a row that does not decode, what could be read stays: what counts its failures is needed to quarantine it.
-func decodeWait(c *columns) *backend.Wait {
-	w := &backend.Wait{
-		Number: c.count(), Version: c.count(), Tenant: c.text(), RunID: c.text(), Effect: c.text(), WorkflowID: c.text(), Shard: c.tally(),
-		Attempt: c.tally(), Type: c.text(), Keys: c.keys(), From: c.text(), Trace: rendezvous.Trace{Parent: c.text(), State: c.text()},
-		RegisteredAt: c.instant(), OpenSince: c.instant(),
-	}
-	held := backend.HeldEvent{}
-	if !c.absent() {
-		held.Number = c.count()
-	}
-	held.Source, held.ID, held.Claim = c.text(), c.text(), c.count()
-	w.ParkedAt, w.Attempts, w.NextAttemptAt, w.LastError = c.instantOrNone(), c.tally(), c.instantOrNone(), c.text()
-	w.Take, w.TakeUntil, w.TakeSettled, w.QuarantinedAt = c.count(), c.instantOrNone(), c.boolean(), c.instantOrNone()
-	if held.Number != 0 {
-		w.Held = &held
-	}
-	w.Keyed = w.Open()
-	c.judge(w.Unsound(held))
-	w.Corrupt = c.corrupt("wait", "tenant", w.Tenant, "run", w.RunID, "effect", w.Effect, "number", w.Number)
-	return w
-}
-
 func (r *reader) waitRows(ctx context.Context, sql string, args ...any) ([]*backend.Wait, error) {
 	var rows []*backend.Wait
 	err := r.query(ctx, sql, func(c *columns) error {
-		rows = append(rows, decodeWait(c))
+		rows = append(rows, row.Wait(c))
 		return nil
 	}, args...)
 	return rows, err
@@ -51,7 +28,7 @@ const waitSQL = `SELECT` + waitColumns + ` FROM waits w WHERE w.tenant = ? AND w
 func (r *reader) Waits(ctx context.Context, keys []backend.WaitKey) (map[backend.WaitKey]*backend.Wait, error) {
 	found := make(map[backend.WaitKey]*backend.Wait, len(keys))
 	for _, k := range keys {
-		if err := r.query(ctx, waitSQL, func(c *columns) error { found[k] = decodeWait(c); return nil }, k.Tenant, k.RunID, k.Effect); err != nil {
+		if err := r.query(ctx, waitSQL, func(c *columns) error { found[k] = row.Wait(c); return nil }, k.Tenant, k.RunID, k.Effect); err != nil {
 			return nil, err
 		}
 	}
@@ -202,11 +179,11 @@ func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 		sql  string
 		each func(c *columns)
 	}{
-		{liveDepthSQL, func(c *columns) { d.LiveEvents, d.OldestLiveEvent = c.tally(), c.instantOrNone() }},
-		{openDepthSQL, func(c *columns) { d.OpenWaits = c.tally() }},
-		{parkedDepthSQL, func(c *columns) { d.ParkedWaits, d.OldestParked = c.tally(), c.instantOrNone() }},
-		{quarantinedDepthSQL, func(c *columns) { d.QuarantinedWaits = c.tally() }},
-		{wokenDepthSQL, func(c *columns) { d.Woken, d.OldestWoken = c.tally(), c.instantOrNone() }},
+		{liveDepthSQL, func(c *columns) { d.LiveEvents, d.OldestLiveEvent = c.Tally(), c.InstantOrNone() }},
+		{openDepthSQL, func(c *columns) { d.OpenWaits = c.Tally() }},
+		{parkedDepthSQL, func(c *columns) { d.ParkedWaits, d.OldestParked = c.Tally(), c.InstantOrNone() }},
+		{quarantinedDepthSQL, func(c *columns) { d.QuarantinedWaits = c.Tally() }},
+		{wokenDepthSQL, func(c *columns) { d.Woken, d.OldestWoken = c.Tally(), c.InstantOrNone() }},
 	} {
 		if err := r.query(ctx, q.sql, func(c *columns) error { q.each(c); return nil }, max(most, 0)); err != nil {
 			return d, err

@@ -4,8 +4,8 @@ import (
 	"context"
 	"math"
 
-	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
 const workflowColumns = `
@@ -13,27 +13,13 @@ const workflowColumns = `
 	w.failure_code, w.failure_reason, w.failed_effect, w.open_effects, w.open_waits, w.lease_owner, w.lease_epoch, w.lease_expires, w.lease_ended,
 	w.acquire_id, w.reclaims, w.pause_request, w.cancel_request, w.paused_actor, w.paused_basis, w.paused_at`
 
-func decodeWorkflow(c *columns) *backend.Workflow {
-	w := &backend.Workflow{
-		Tenant: c.text(), ID: c.text(), Shard: c.tally(), RunID: c.text(), Type: c.text(), Queue: c.text(), Status: c.status(), Head: c.count(),
-		CreatedAt: c.instant(), StartedAt: c.instant(), ClosedAt: c.instantOrNone(), UpdatedAt: c.instant(), Parent: c.text(),
-		FailureCode: c.text(), FailureReason: c.text(), FailedEffect: c.text(), OpenEffects: int(c.number()), OpenWaits: int(c.number()),
-		LeaseOwner: c.text(), LeaseEpoch: c.count(), LeaseExpires: c.instantOrNone(), LeaseEnded: rendezvous.LeaseEnd(c.text()),
-		AcquireID: c.text(), Reclaims: c.tally(), Pause: c.request(rendezvous.RequestPause), Cancel: c.request(rendezvous.RequestCancel),
-		PausedBy: c.operator(), PausedAt: c.instantOrNone(),
-	}
-	c.judge(w.Unsound())
-	w.Corrupt = c.corrupt("workflow row", "tenant", w.Tenant, "workflow", w.ID)
-	return w
-}
-
 const workflowSQL = `SELECT` + workflowColumns + ` FROM workflows w WHERE w.tenant = ? AND w.workflow_id = ?`
 
 // Workflows implements [backend.Reader].
 func (r *reader) Workflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
 	found := make(map[backend.WorkflowKey]*backend.Workflow, len(keys))
 	for _, k := range keys {
-		err := r.query(ctx, workflowSQL, func(c *columns) error { found[k] = decodeWorkflow(c); return nil }, k.Tenant, k.ID)
+		err := r.query(ctx, workflowSQL, func(c *columns) error { found[k] = row.Workflow(c); return nil }, k.Tenant, k.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -45,16 +31,6 @@ const runColumns = `
 	r.tenant, r.run_id, r.workflow_id, r.previous_run, r.next_run, r.status, r.first_seq, r.last_seq, r.started_at, r.closed_at, r.sealed_at, r.outcome,
 	r.start_digest, r.retired`
 
-func decodeRun(c *columns) (*backend.Run, error) {
-	r := &backend.Run{
-		Tenant: c.text(), ID: c.text(), WorkflowID: c.text(), PreviousRun: c.text(), NextRun: c.text(), Status: c.status(), FirstSeq: c.count(),
-		LastSeq: c.count(), StartedAt: c.instant(), ClosedAt: c.instantOrNone(), SealedAt: c.instantOrNone(), Outcome: rendezvous.Kind(c.text()),
-		StartDigest: c.bytes(), Retired: c.bytes(),
-	}
-	c.judge(r.Unsound())
-	return r, c.corrupt("run row", "tenant", r.Tenant, "run", r.ID)
-}
-
 const runSQL = `SELECT` + runColumns + ` FROM runs r WHERE r.tenant = ? AND r.run_id = ?`
 
 // Runs implements [backend.Reader].
@@ -62,7 +38,7 @@ func (r *reader) Runs(ctx context.Context, keys []backend.RunKey) (map[backend.R
 	found := make(map[backend.RunKey]*backend.Run, len(keys))
 	for _, k := range keys {
 		err := r.query(ctx, runSQL, func(c *columns) error {
-			run, err := decodeRun(c)
+			run, err := row.Run(c)
 			found[k] = run
 			return err
 		}, k.Tenant, k.ID)
@@ -82,7 +58,7 @@ ORDER BY r.first_seq LIMIT ? + 0`
 func (r *reader) RunsOf(ctx context.Context, key backend.WorkflowKey, after int64, limit int) ([]*backend.Run, error) {
 	var rows []*backend.Run
 	err := r.query(ctx, runsOfSQL, func(c *columns) error {
-		run, err := decodeRun(c)
+		run, err := row.Run(c)
 		rows = append(rows, run)
 		return err
 	}, key.Tenant, key.ID, after, max(limit, 0))
@@ -90,13 +66,6 @@ func (r *reader) RunsOf(ctx context.Context, key backend.WorkflowKey, after int6
 }
 
 const batchColumns = ` b.tenant, b.run_id, b.batch_id, b.digest, b.first_seq, b.last_seq, b.outcome`
-
-func decodeBatch(c *columns) (*backend.Batch, error) {
-	b := &backend.Batch{
-		Tenant: c.text(), RunID: c.text(), ID: c.text(), Digest: c.bytes(), FirstSeq: c.count(), LastSeq: c.count(), Outcome: c.bytes(),
-	}
-	return b, c.corrupt("batch", "tenant", b.Tenant, "run", b.RunID, "batch", b.ID)
-}
 
 const batchSQL = `
 SELECT` + batchColumns + ` FROM batches b
@@ -107,7 +76,7 @@ func (r *reader) Batches(ctx context.Context, keys []backend.BatchKey) (map[back
 	found := make(map[backend.BatchKey]*backend.Batch, len(keys))
 	for _, k := range keys {
 		err := r.query(ctx, batchSQL, func(c *columns) error {
-			b, err := decodeBatch(c)
+			b, err := row.Batch(c)
 			found[k] = b
 			return err
 		}, k.Tenant, k.RunID, k.ID)
@@ -120,14 +89,6 @@ func (r *reader) Batches(ctx context.Context, keys []backend.BatchKey) (map[back
 
 const wokenColumns = `m.tenant, m.workflow_id, m.run_id, m.queue, m.since, m.cause, m.seq, m.notices, m.next_notice_at, m.links`
 
-func decodeWoken(c *columns) (*backend.Woken, error) {
-	m := &backend.Woken{
-		Tenant: c.text(), WorkflowID: c.text(), RunID: c.text(), Queue: c.text(), Since: c.instant(), Cause: rendezvous.Cause(c.text()), Seq: c.count(),
-		Notices: c.tally(), NextNoticeAt: c.instant(), Links: c.links(),
-	}
-	return m, c.corrupt("mark of a woken run", "tenant", m.Tenant, "workflow", m.WorkflowID)
-}
-
 const wokenSQL = `SELECT ` + wokenColumns + ` FROM woken m WHERE m.tenant = ? AND m.workflow_id = ?`
 
 // Woken implements [backend.Reader].
@@ -135,7 +96,7 @@ func (r *reader) Woken(ctx context.Context, keys []backend.WorkflowKey) (map[bac
 	found := make(map[backend.WorkflowKey]*backend.Woken, len(keys))
 	for _, k := range keys {
 		err := r.query(ctx, wokenSQL, func(c *columns) error {
-			m, err := decodeWoken(c)
+			m, err := row.Woken(c)
 			found[k] = m
 			return err
 		}, k.Tenant, k.ID)
@@ -195,7 +156,7 @@ func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.Wo
 		most = -1 // no limit
 	}
 	n := 0
-	err := r.query(ctx, countSQL, func(c *columns) error { n = c.tally(); return nil }, filterArgs(tenant, 0, "", most, f)...)
+	err := r.query(ctx, countSQL, func(c *columns) error { n = c.Tally(); return nil }, filterArgs(tenant, 0, "", most, f)...)
 	return n, err
 }
 
@@ -216,7 +177,7 @@ func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition,
 func (r *reader) workflowRows(ctx context.Context, sql string, args ...any) ([]*backend.Workflow, error) {
 	var rows []*backend.Workflow
 	err := r.query(ctx, sql, func(c *columns) error {
-		rows = append(rows, decodeWorkflow(c))
+		rows = append(rows, row.Workflow(c))
 		return nil
 	}, args...)
 	return rows, err
