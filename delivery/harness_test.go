@@ -36,12 +36,13 @@ type plane struct {
 	faults *fault.Backend
 	sender *sender
 	stream *stream
-	ticks  atomic.Int32 // of the passes
+	ticks  atomic.Int32  // of the passes
+	tick   time.Duration // how long one may take before the clock moves on under it
 }
 
 func newPlane(t *testing.T) *plane {
 	t.Helper()
-	p := &plane{t: t, clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), sender: &sender{}, stream: &stream{}}
+	p := &plane{t: t, clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), sender: &sender{}, stream: &stream{}, tick: patience}
 	var err error
 	p.store, err = open.Open(t.Context(), "memory:", open.Options{Clock: p.clock, Wrap: func(b backend.Backend) backend.Backend {
 		p.faults = fault.Wrap(b)

@@ -15,8 +15,8 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/fault"
 )
 
-// until makes the passes run, moving the clock by step each time, until it holds. A tick that gets through is waited for, so that the clock does not run
-// away from a page under way.
+// until makes the passes run, moving the clock by step each time, until it holds. A tick is waited for before the clock moves on, or the clock would run away
+// from a page under way, whose budget it is; the patience with it ends only where a pass hangs.
 func (p *plane) until(passes *delivery.Passes, step time.Duration, what string, holds func() bool) {
 	p.t.Helper()
 	for end := time.Now().Add(patience); !holds(); {
@@ -26,7 +26,7 @@ func (p *plane) until(passes *delivery.Passes, step time.Duration, what string, 
 		before := p.ticks.Load()
 		p.clock.Advance(step)
 		passes.Kick()
-		for late := time.Now().Add(20 * time.Millisecond); p.ticks.Load() == before && time.Now().Before(late); {
+		for late := time.Now().Add(p.tick); p.ticks.Load() == before && time.Now().Before(late); {
 			clock.Sleep(context.Background(), clock.System, 100*time.Microsecond)
 		}
 	}
@@ -250,6 +250,7 @@ func TestAPassThatBreaksStopsNoOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlane(t)
+			p.tick = 20 * time.Millisecond
 			p.start("run-1")
 			p.await("run-1", 0)
 			p.buffer("run-1")
