@@ -6,17 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
 	"github.com/nats-io/nats-server/v2/server"
 
 	rendezvous "github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/internal/folderlock"
 )
 
 // startLooks times startLook bound how long the embedded server may take to open its stores.
@@ -32,8 +31,8 @@ type Embedded struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	server *server.Server // nil while down
-	lock   *flock.Flock   // of StoreDir, while the server is up
+	server *server.Server   // nil while down
+	lock   *folderlock.Lock // of StoreDir, while the server is up
 }
 
 // StartEmbedded opens the store and starts the server. A directory that cannot be used or a port that is taken is an error here.
@@ -61,7 +60,7 @@ func (e *Embedded) Start() error {
 	}
 	s, err := e.newServer()
 	if err != nil {
-		return errors.Join(err, lock.Unlock())
+		return errors.Join(err, lock.Release())
 	}
 	e.server, e.lock = s, lock
 	return nil
@@ -70,20 +69,14 @@ func (e *Embedded) Start() error {
 // lockFile is in the folder of the streams.
 const lockFile = "lock"
 
-// takeFolder keeps other servers out: two of them on the same files spoil the streams, and JetStream does not look. The lock goes with the process; the number
-// in the file only tells who has it.
-func takeFolder(dir string) (*flock.Flock, error) {
-	lock := flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
-	got, err := lock.TryLock()
-	if err != nil {
+// takeFolder keeps other servers out: two of them on the same files spoil the streams, and JetStream does not look.
+func takeFolder(dir string) (*folderlock.Lock, error) {
+	lock, owner, err := folderlock.Take(filepath.Join(dir, lockFile))
+	switch {
+	case err != nil:
 		return nil, rendezvous.InvalidField("data", "its folder of NATS cannot be locked; name a directory this user may write").Because(err)
-	}
-	if !got {
-		owner, _ := os.ReadFile(lock.Path()) // it only makes the message better
-		return nil, rendezvous.InvalidField("data", "its folder of NATS is in use by another process (%.20s); give another --data", strings.TrimSpace("pid "+string(owner)))
-	}
-	if err := os.WriteFile(lock.Path(), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
-		return nil, errors.Join(rendezvous.InvalidField("data", "its folder of NATS cannot be written; name a directory this user may write").Because(err), lock.Unlock())
+	case lock == nil:
+		return nil, rendezvous.InvalidField("data", "its folder of NATS is in use by another process (%s); give another --data", owner)
 	}
 	return lock, nil
 }
@@ -160,12 +153,17 @@ func (e *Embedded) Health() error {
 	if s == nil {
 		return rendezvous.Errorf(rendezvous.CodeUnavailable, "the embedded NATS server is down")
 	}
-	h := s.Healthz(&server.HealthzOptions{})
-	if h.StatusCode != 0 && h.StatusCode != 200 {
-		return rendezvous.Errorf(rendezvous.CodeUnavailable, "the embedded NATS server is not well: %s", h.Error)
+	var h *server.HealthStatus
+	for range healthLooks {
+		if h = s.Healthz(&server.HealthzOptions{}); h.StatusCode == 0 || h.StatusCode == http.StatusOK {
+			return nil
+		}
 	}
-	return nil
+	return rendezvous.Errorf(rendezvous.CodeUnavailable, "the embedded NATS server is not well: %s", h.Error)
 }
+
+// healthLooks is how often a server is asked before it is unwell: it gives itself a millisecond to answer, which a busy machine may take from it.
+const healthLooks = 5
 
 // Deleting reports whether files of a stream, or of a consumer of it, are still there: asked when JetStream no longer knows it.
 func (e *Embedded) Deleting(stream, consumer string) bool {
@@ -191,7 +189,7 @@ func (e *Embedded) Shutdown(ctx context.Context) error {
 	go func() {
 		s.Shutdown()
 		s.WaitForShutdown()
-		down <- lock.Unlock()
+		down <- lock.Release()
 	}()
 	select {
 	case err := <-down:

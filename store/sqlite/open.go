@@ -6,16 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/internal/folderlock"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
@@ -42,7 +41,7 @@ type Backend struct {
 	clock   clock.Clock
 	dir     string
 	shards  int
-	lock    *flock.Flock
+	lock    *folderlock.Lock
 	readers *sqlitex.Pool
 
 	mu      sync.Mutex
@@ -116,22 +115,16 @@ func (b *Backend) open(ctx context.Context, c Config) error {
 
 func (b *Backend) path() string { return filepath.Join(b.dir, databaseFile) }
 
-// takeDirectory keeps other processes out. The lock belongs to this process and goes with it; the number in the file only tells who has it.
+// takeDirectory keeps other processes out.
 func (b *Backend) takeDirectory() error {
-	lock := flock.New(filepath.Join(b.dir, lockFile), flock.SetPermissions(0o600))
-	got, err := lock.TryLock()
-	if err != nil {
+	lock, owner, err := folderlock.Take(filepath.Join(b.dir, lockFile))
+	switch {
+	case err != nil:
 		return unavailable("the directory of the store cannot be locked").Because(err)
-	}
-	if !got {
-		owner, _ := os.ReadFile(lock.Path()) // it only makes the message better
-		return rendezvous.InvalidField("store", "the directory is in use by another process (%.20s); stop that one, or give another directory",
-			strings.TrimSpace("pid "+string(owner)))
+	case lock == nil:
+		return rendezvous.InvalidField("store", "the directory is in use by another process (%s); stop that one, or give another directory", owner)
 	}
 	b.lock = lock
-	if err := os.WriteFile(lock.Path(), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
-		return unavailable("the directory of the store cannot be written").Because(err)
-	}
 	return nil
 }
 
@@ -232,7 +225,7 @@ func (b *Backend) release() error {
 		errs = append(errs, translate(b.conn.Close()))
 	}
 	if b.lock != nil {
-		errs = append(errs, b.lock.Unlock())
+		errs = append(errs, b.lock.Release())
 	}
 	return errors.Join(errs...)
 }
