@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (c *Conn) Publish(ctx context.Context, notices []Notice) error {
 		stream, m, err := n.message(ctx, c.names)
 		if err != nil {
 			failed = append(failed, i)
-			first = cmpErr(first, err)
+			first = cmp.Or(first, err)
 			continue
 		}
 		out = append(out, outgoing{at: i, stream: stream, msg: m})
@@ -59,19 +60,12 @@ func (c *Conn) Publish(ctx context.Context, notices []Notice) error {
 	err := c.publish(ctx, out)
 	var p *PublishError
 	if errors.As(err, &p) {
-		failed, first = append(failed, p.Failed...), cmpErr(first, p.Err)
+		failed, first = append(failed, p.Failed...), cmp.Or(first, p.Err)
 	}
 	if len(failed) == 0 {
 		return nil
 	}
 	return &PublishError{Failed: failed, Err: first}
-}
-
-func cmpErr(first, next error) error {
-	if first != nil {
-		return first
-	}
-	return next
 }
 
 // publish sends out until everything is acknowledged, rounds are used up or time is over.
@@ -132,7 +126,7 @@ func (c *Conn) sendEach(ctx context.Context, out []outgoing) ([]outgoing, error)
 	for i, o := range out {
 		f, err := c.sendOne(ctx, o.msg)
 		if err != nil {
-			first = cmpErr(first, err)
+			first = cmp.Or(first, err)
 		}
 		futures[i] = f
 	}
@@ -142,7 +136,7 @@ func (c *Conn) sendEach(ctx context.Context, out []outgoing) ([]outgoing, error)
 			continue
 		}
 		if err := acknowledged(ctx, f); err != nil {
-			left, first = append(left, out[i]), cmpErr(first, err)
+			left, first = append(left, out[i]), cmp.Or(first, err)
 		}
 	}
 	return left, first

@@ -91,7 +91,7 @@ type Withdrawn struct {
 type Info struct {
 	Version string  `json:"version"`
 	Go      string  `json:"go"`
-	Store   string  `json:"store"` // the kind of store: memory, postgres
+	Store   string  `json:"store"` // the kind of store: memory, sqlite, postgres
 	Tenant  string  `json:"tenant"`
 	Now     Time    `json:"now"`              // the store's now
 	Depths  *Depths `json:"depths,omitempty"` // of all tenants: operators and admins only
