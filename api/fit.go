@@ -9,7 +9,7 @@ import (
 // end earlier and say so. Others, which change nothing, are too_large and belong to HTTP.
 func fit(reply any, limit int) ([]byte, error) {
 	for {
-		body, err := encode(reply)
+		body, err := rendezvous.EncodeJSON(reply)
 		if err != nil || len(body) <= limit {
 			return body, err
 		}

@@ -2,12 +2,10 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"go.opentelemetry.io/otel/propagation"
 
@@ -115,7 +113,7 @@ func writeError(w http.ResponseWriter, status int, e *rendezvous.Error) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	body, err := encode(v)
+	body, err := rendezvous.EncodeJSON(v)
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(`{"error":{"code":"corrupt","message":"the reply does not encode"}}`)
 	}
@@ -125,13 +123,4 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client is gone: nobody to tell
-}
-
-// encode writes JSON without escaping what only HTML minds, so that payloads come back as they were sent.
-func encode(v any) ([]byte, error) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return []byte(strings.TrimSuffix(b.String(), "\n")), err
 }

@@ -173,7 +173,7 @@ func (n *NATS) answer(req micro.Request) {
 }
 
 func (n *NATS) refuse(req micro.Request, e *rendezvous.Error) {
-	body, err := encode(wire.ErrorBody{Error: *wire.ErrorOf(e)})
+	body, err := rendezvous.EncodeJSON(wire.ErrorBody{Error: *wire.ErrorOf(e)})
 	if err != nil {
 		body = nil
 	}

@@ -33,11 +33,7 @@ func Encode(e rendezvous.Event, run string) ([]byte, error) {
 	default:
 		out.Base64 = &e.Payload
 	}
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false) // or data would be another text
-	err := enc.Encode(out)
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
+	return rendezvous.EncodeJSON(out) // which escapes nothing for HTML: data stays the same text
 }
 
 // maxVerbatim is how deep JSON may nest that travels as a member of other JSON. Requests are refused beyond 1000, and many readers stop at 10,000; the rest is
