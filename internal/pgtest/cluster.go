@@ -158,6 +158,11 @@ func (c *Cluster) CreateDatabase(ctx context.Context, name string) error {
 	return execute(ctx, c.URL(adminDatabase), "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
 }
 
+// DropDatabase removes a database, and ends the connections to it that are still going.
+func (c *Cluster) DropDatabase(ctx context.Context, name string) error {
+	return execute(ctx, c.URL(adminDatabase), "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
+}
+
 // PID is the process id of the running postmaster, 0 while none runs.
 func (c *Cluster) PID() int {
 	c.mu.Lock()

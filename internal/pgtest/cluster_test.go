@@ -104,6 +104,12 @@ func TestTwoClustersAtOnceAreStrangers(t *testing.T) {
 	if got := ask[int](t, b.URL(adminDatabase), count); got != 0 {
 		t.Errorf("%d databases in the second cluster, want 0", got)
 	}
+	if err := a.DropDatabase(t.Context(), "ours"); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask[int](t, a.URL(adminDatabase), count); got != 0 {
+		t.Errorf("%d databases in the first cluster after the drop, want 0", got)
+	}
 }
 
 func TestWhatWasCommittedSurvivesKillAndRestart(t *testing.T) {

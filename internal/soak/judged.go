@@ -22,8 +22,13 @@ func (p *plane) judged(ctx context.Context) (url string, err error) {
 	if !p.embedded {
 		return p.cluster.URL(database), nil
 	}
+	if p.copies > 0 { // its verifier has closed the last one's connection
+		if err := p.cluster.DropDatabase(ctx, p.copyName()); err != nil {
+			return "", err
+		}
+	}
 	p.copies++
-	name, backup := fmt.Sprintf("%s_%d", database, p.copies), filepath.Join(p.folder, fmt.Sprintf("backup-%d", p.copies))
+	name, backup := p.copyName(), filepath.Join(p.folder, fmt.Sprintf("backup-%d", p.copies))
 	defer func() { err = errors.Join(err, os.RemoveAll(backup)) }()
 	if err := p.cluster.CreateDatabase(ctx, name); err != nil {
 		return "", err
@@ -35,6 +40,9 @@ func (p *plane) judged(ctx context.Context) (url string, err error) {
 	_, err = open.Copy(ctx, "sqlite:"+backup, url, func(move.Progress) {})
 	return url, err
 }
+
+// copyName is the database of the last copy.
+func (p *plane) copyName() string { return fmt.Sprintf("%s_%d", database, p.copies) }
 
 // hurryEmbedded is verifier.hurry for the embedded store: a second process writes to its file for a moment, which only a test may.
 func (p *plane) hurryEmbedded(context.Context) (int, error) {

@@ -63,10 +63,7 @@ func (s *soak) run(ctx context.Context) error {
 	if err := s.underLoad(ctx); err != nil {
 		return errors.Join(err, s.dismiss())
 	}
-	v, err := newVerifier(ctx, s.plane.judged, s.plane.embedded, s.ledger, s.say)
-	if err != nil {
-		return errors.Join(err, s.dismiss())
-	}
+	v := newVerifier(s.plane.judged, s.plane.embedded, s.ledger, s.say)
 	defer v.close(ctx)
 	if err := s.rest(ctx, v); err != nil {
 		return err

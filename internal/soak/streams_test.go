@@ -23,13 +23,10 @@ import (
 // startNode is a whole plane in this process: memory, embedded NATS with a listener.
 func startNode(t *testing.T) *node.Node {
 	t.Helper()
-	n, err := node.Start(t.Context(), node.Config{
-		Common: node.Common{
-			Store: "memory:", NATS: node.NATS{Prefix: "rdv", Replicas: 1, AckWait: 2 * time.Second}, Drain: 20 * time.Second, Shards: 64, Limit: 1 << 20,
-		},
-		Name: "test", Version: "0.0.0", Ingest: &node.Door{HTTP: "127.0.0.1:0"}, Delivery: &node.Sweep{Tick: 200 * time.Millisecond, Woken: time.Second, Pages: 20},
-		EmbeddedDir: t.TempDir(), EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	cfg := node.Private("test", t.TempDir())
+	cfg.NATS.AckWait = 2 * time.Second
+	cfg.Delivery.Tick, cfg.Delivery.Woken = 200*time.Millisecond, time.Second
+	n, err := node.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

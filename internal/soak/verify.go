@@ -52,9 +52,9 @@ type verifier struct {
 	say    func(format string, args ...any)
 }
 
-func newVerifier(ctx context.Context, judged func(context.Context) (string, error), anew bool, l *ledger, say func(string, ...any)) (*verifier, error) {
-	v := &verifier{judged: judged, anew: anew, ledger: l, say: say}
-	return v, v.look(ctx)
+// newVerifier has yet to look.
+func newVerifier(judged func(context.Context) (string, error), anew bool, l *ledger, say func(string, ...any)) *verifier {
+	return &verifier{judged: judged, anew: anew, ledger: l, say: say}
 }
 
 func (v *verifier) close(ctx context.Context) {

@@ -71,8 +71,11 @@ func judge(t *testing.T) *verifier {
 	t.Helper()
 	l, url := world(t)
 	judged := func(context.Context) (string, error) { return url, nil }
-	v := must[*verifier](t)(newVerifier(t.Context(), judged, false, l, t.Logf))
+	v := newVerifier(judged, false, l, t.Logf)
 	t.Cleanup(func() { v.close(context.Background()) })
+	if err := v.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return v
 }
 
