@@ -7,7 +7,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -15,7 +14,6 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/pgtest"
@@ -123,15 +121,10 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// config is a plane in one process, quiet and off the network but for a free port of the API.
+// config is the plane under load.
 func config(o options, dir string) node.Config {
-	cfg := node.Config{
-		Common: node.Common{
-			Store: o.store, NATS: node.NATS{Prefix: "rdv", Replicas: 1, AckWait: 30 * time.Second}, Drain: 20 * time.Second, Shards: 64, Limit: 1 << 20, Log: "warn",
-		},
-		Name: "bench", Version: "0.0.0", Migrate: true, Ingest: &node.Door{HTTP: "127.0.0.1:0"}, Delivery: &node.Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20},
-		EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}
+	cfg := node.Private("bench", dir)
+	cfg.Store = o.store
 	if o.verbose {
 		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}

@@ -39,20 +39,29 @@ func start(ctx context.Context, o options, dir string) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
+	b := &bench{o: o, node: n, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
+	if err := b.connect(ctx, own); err != nil {
+		b.stop()
+		return nil, err
+	}
+	return b, nil
+}
+
+// connect opens what the bench has beside the node, whose store is own.
+func (b *bench) connect(ctx context.Context, own backend.Backend) error {
 	var s store.Store
-	if open.Kind(o.store) == "postgres" {
-		s, err = open.Open(ctx, o.store, open.Options{Clock: clock.System, Shards: 64})
+	var err error
+	if open.Kind(b.o.store) == "postgres" {
+		s, err = open.Open(ctx, b.o.store, open.Options{Clock: clock.System, Shards: 64})
 	} else { // it belongs to one process and opens once
 		s, err = engine.New(kept{own}, engine.Options{})
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	nc, err := nats.Connect(n.NATSURL)
-	if err != nil {
-		return nil, err
-	}
-	return &bench{o: o, node: n, store: s, nats: nc, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}, nil
+	b.store = s
+	b.nats, err = nats.Connect(b.node.NATSURL)
+	return err
 }
 
 // kept is the node's store, which the node closes.
@@ -61,11 +70,16 @@ type kept struct{ backend.Backend }
 // Close implements [backend.Backend].
 func (kept) Close() error { return nil }
 
+// stop ends what start started, all of it or a part.
 func (b *bench) stop() {
-	b.nats.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	_ = b.store.Close()
+	if b.nats != nil {
+		b.nats.Close()
+	}
+	if b.store != nil {
+		_ = b.store.Close()
+	}
 	_ = b.node.Stop(ctx)
 }
 

@@ -48,19 +48,12 @@ const stopPatience = 30 * time.Second
 func Start(t testing.TB, options ...Option) *Plane {
 	t.Helper()
 	p := &Plane{Clock: clock.NewManual(clock.System.Now().UTC().Truncate(time.Second))}
-	cfg := node.Config{
-		Common: node.Common{
-			Store: "memory:", Shards: 64, Limit: 1 << 20, Drain: 20 * time.Second,
-			NATS: node.NATS{Prefix: "rdv", AckWait: 30 * time.Second},
-		},
-		Name: "rendezvoustest", Version: "test", Migrate: true, Ingest: &node.Door{HTTP: "127.0.0.1:0"},
-		Delivery:    &node.Sweep{Tick: time.Second, Woken: time.Second, Pages: 20},
-		EmbeddedDir: t.TempDir(), EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
-		StoreClock: p.Clock,
-		Wrap: func(b backend.Backend) backend.Backend {
-			p.Faults = fault.Wrap(b)
-			return p.Faults
-		},
+	cfg := node.Private("rendezvoustest", t.TempDir())
+	cfg.Version, cfg.StoreClock = "test", p.Clock
+	cfg.Delivery.Tick, cfg.Delivery.Woken = time.Second, time.Second
+	cfg.Wrap = func(b backend.Backend) backend.Backend {
+		p.Faults = fault.Wrap(b)
+		return p.Faults
 	}
 	for _, o := range options {
 		o(&cfg)

@@ -15,7 +15,6 @@ import (
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/client"
 	"github.com/rendezvous-events/rendezvous/internal/node"
-	"github.com/rendezvous-events/rendezvous/internal/worker"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
@@ -76,14 +75,12 @@ func (c *demoCmd) log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(io.Discard, nil))
 }
 
-// config is a whole plane on free ports.
+// config is a plane that shows the story without long pauses.
 func (c *demoCmd) config(dir string) node.Config {
-	return node.Config{
-		Common: node.Common{Store: c.Store, NATS: node.NATS{Prefix: "rdv", Replicas: 1, AckWait: 30 * time.Second}, Drain: 10 * time.Second, Shards: 64, Limit: rendezvous.MaxPayload},
-		Name:   "demo", Version: worker.Version(), Migrate: true, Ingest: &node.Door{HTTP: "127.0.0.1:0"},
-		Delivery:    &node.Sweep{Tick: time.Second, Woken: 2 * time.Second, Pages: 20},
-		EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: c.log(),
-	}
+	cfg := node.Private("demo", dir)
+	cfg.Store, cfg.Drain, cfg.Logger = c.Store, 10*time.Second, c.log()
+	cfg.Delivery.Tick, cfg.Delivery.Woken = time.Second, 2*time.Second
+	return cfg
 }
 
 func (d *demo) play(ctx context.Context, n *node.Node) error {

@@ -270,8 +270,10 @@ type eventEraseCmd struct {
 }
 
 func (c *eventEraseCmd) Run(ctx context.Context) error {
-	if err := confirm(c.Yes, "The payload of "+c.Source+" "+c.ID+" goes for ever; its identity stays.", "erase"); err != nil {
-		return err
+	if !c.Yes {
+		if err := confirm("The payload of "+c.Source+" "+c.ID+" goes for ever; its identity stays.", "erase"); err != nil {
+			return err
+		}
 	}
 	rdv, err := c.client()
 	if err != nil {
@@ -299,9 +301,4 @@ func readAll(in io.Reader) ([]byte, error) {
 		return nil, rendezvous.OverLimit("data", rendezvous.MaxPayload, len(b))
 	}
 	return bytes.TrimSuffix(b, []byte("\n")), err
-}
-
-func terminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

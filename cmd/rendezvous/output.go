@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/cloudevents"
 )
@@ -84,11 +86,11 @@ func watching(ctx context.Context, on bool, once func(ctx context.Context) error
 	}
 }
 
-// confirm asks for a typed word before what cannot be undone; yes skips the question.
-func confirm(yes bool, what, word string) error {
-	if yes {
-		return nil
-	}
+// terminal reports whether somebody looks on.
+func terminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// confirm asks for a typed word before what cannot be undone.
+func confirm(what, word string) error {
 	fmt.Fprintf(os.Stderr, "%s\nThis cannot be undone. Type %s to go on: ", what, word)
 	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	if strings.TrimSpace(line) != word {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"github.com/rendezvous-events/rendezvous/store/move"
 )
@@ -25,7 +24,7 @@ type progress struct {
 const lineEvery = 5 * time.Second
 
 func newProgress(out *os.File) *progress {
-	return &progress{out: out, bars: term.IsTerminal(int(out.Fd()))}
+	return &progress{out: out, bars: terminal(out)}
 }
 
 // show is told of every step.

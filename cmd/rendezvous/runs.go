@@ -283,7 +283,7 @@ func (c *runConcludeCmd) Run(ctx context.Context) error {
 	})
 }
 
-// confirmRun asks before what cannot be undone of a run, which is there.
+// confirmRun asks before what cannot be undone of a run, which is there; yes skips the question.
 func confirmRun(ctx context.Context, rdv *client.Client, yes bool, run, what, word string) error {
 	if yes {
 		return nil
@@ -292,7 +292,7 @@ func confirmRun(ctx context.Context, rdv *client.Client, yes bool, run, what, wo
 	if err != nil {
 		return err
 	}
-	return confirm(yes, fmt.Sprintf("Run %s of workflow %s (%s)%s", run, w.WorkflowID, w.Status, what), word)
+	return confirm(fmt.Sprintf("Run %s of workflow %s (%s)%s", run, w.WorkflowID, w.Status, what), word)
 }
 
 func head(ctx context.Context, rdv *client.Client, run string) (int64, error) {

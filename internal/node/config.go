@@ -11,6 +11,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/api"
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/delivery"
+	"github.com/rendezvous-events/rendezvous/internal/worker"
 	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
@@ -80,6 +81,21 @@ type Config struct {
 	StoreClock clock.Clock
 
 	tokens *api.Tokens // of the role ingest
+}
+
+// Private is a whole plane in this process, in memory but for the streams in dir, on free ports of loopback, which logs nothing: what tests, the demo and benchmarks
+// start from. All else is as the flags have it by default.
+func Private(name, dir string) Config {
+	way := messaging.DefaultConfig()
+	return Config{
+		Common: Common{
+			Store: "memory:", NATS: NATS{Prefix: way.Prefix, AckWait: way.AckWait},
+			Drain: 20 * time.Second, Shards: rendezvous.DefaultShards, Limit: rendezvous.MaxPayload,
+		},
+		Name: name, Version: worker.Version(), Migrate: true, Ingest: &Door{HTTP: "127.0.0.1:0"},
+		Delivery:    &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20},
+		EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+	}
 }
 
 // Validate names the first wrong setting.

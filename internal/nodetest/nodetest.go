@@ -32,15 +32,9 @@ func Start(t testing.TB, change ...func(*node.Config)) *node.Node {
 // Config is the configuration that Start starts.
 func Config(t testing.TB, change ...func(*node.Config)) node.Config {
 	t.Helper()
-	cfg := node.Config{
-		Common: node.Common{
-			Store: "memory:", Admin: "127.0.0.1:0", Drain: 20 * time.Second, Shards: 8, Limit: 1 << 20,
-			NATS: node.NATS{Prefix: "rdv", AckWait: 30 * time.Second},
-		},
-		Name: "test", Version: "0.0.1", Migrate: true, Ingest: &node.Door{HTTP: "127.0.0.1:0"},
-		Delivery:    &node.Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20},
-		EmbeddedDir: t.TempDir(), EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(newLog(t), &slog.HandlerOptions{Level: slog.LevelDebug})),
-	}
+	cfg := node.Private("test", t.TempDir())
+	cfg.Version, cfg.Admin, cfg.Shards = "0.0.1", "127.0.0.1:0", 8
+	cfg.Logger = slog.New(slog.NewTextHandler(newLog(t), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	for _, c := range change {
 		c(&cfg)
 	}
