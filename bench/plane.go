@@ -177,7 +177,7 @@ func (b *bench) settled(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%d waits open, %d parked: %w", d.OpenWaits, d.ParkedWaits, context.Cause(ctx))
-		case <-time.After(25 * time.Millisecond):
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

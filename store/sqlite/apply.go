@@ -130,12 +130,14 @@ INSERT INTO history (
 	tenant, workflow_id, seq, run_id, kind, v, effect, attempt, closes, data, source, operator_actor, operator_basis, recorded_at, batch_id, content_type,
 	payload)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	// Payload and content type are copied from the stored event, before that sheds them (I6): no payload leaves the store.
+	// Payload and content type are copied from the stored event, before that sheds them (I6): no payload leaves the store. It is VALUES and not SELECT FROM
+	// because a statement that might insert several rows keeps a journal of its own, whose end costs as much as the transaction is large.
 	insertAnswerSQL = `
 INSERT INTO history (
 	tenant, workflow_id, seq, run_id, kind, v, effect, attempt, closes, data, source, operator_actor, operator_basis, recorded_at, batch_id, content_type,
 	payload)
-SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, e.content_type, e.payload FROM events e WHERE e.number = ?`
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+	(SELECT e.content_type FROM events e WHERE e.number = ?16), (SELECT e.payload FROM events e WHERE e.number = ?16))`
 )
 
 func (w *writer) records(c *backend.Changes) {

@@ -45,6 +45,9 @@ func work(dir, life string) error {
 	if err != nil {
 		return err
 	}
+	if often, _ := strconv.ParseInt(life, 10, 64); often%2 == 1 {
+		b.FoldOften() // the kill comes while the WAL is folded, or begins anew
+	}
 	var mu sync.Mutex
 	l, err := newLoad(b, life, func(what string) {
 		mu.Lock()

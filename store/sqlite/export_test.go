@@ -13,3 +13,10 @@ func (b *Backend) Limit(pages string) error {
 	defer b.leave()
 	return b.run("PRAGMA max_page_count = " + pages)
 }
+
+// FoldOften has the WAL folded after each commit, and the writer fold the rest whenever it can.
+func (b *Backend) FoldOften() {
+	<-b.turn
+	defer b.leave()
+	b.folder.most, b.folder.long = 3, 0
+}

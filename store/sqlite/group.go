@@ -163,6 +163,7 @@ func (b *Backend) commitGroup() {
 			b.counts[i].committed = b.counts[i].reserved
 		}
 		b.endGroup(nil)
+		b.foldWAL()
 		return
 	}
 	err := translate(raw)

@@ -43,6 +43,7 @@ type Backend struct {
 	shards  int
 	lock    *folderlock.Lock
 	readers *sqlitex.Pool
+	folder  *folder
 
 	mu      sync.Mutex
 	reading map[*sqlite.Conn]prepared // of the readers
@@ -107,6 +108,9 @@ func (b *Backend) open(ctx context.Context, c Config) error {
 	if b.counts, err = readCounters(ctx, b.conn); err != nil {
 		return err
 	}
+	if b.folder, err = startFolder(b.path()); err != nil {
+		return err
+	}
 	b.readers, err = sqlitex.NewPool(b.path(), sqlitex.PoolOptions{
 		Flags: sqlite.OpenReadOnly, PoolSize: c.Readers, PrepareConn: configureReader,
 	})
@@ -140,7 +144,7 @@ func openWriter(path string) (*sqlite.Conn, error) {
 		{"synchronous", "FULL", "2"},
 		{"temp_store", "MEMORY", "2"},
 		{"cache_size", "-32000", "-32000"},
-		{"wal_autocheckpoint", "4000", "4000"},
+		{"wal_autocheckpoint", "0", "0"}, // see folder
 		{"journal_size_limit", "67108864", "67108864"},
 		{"foreign_keys", "OFF", "0"},
 	} {
@@ -220,6 +224,9 @@ func (b *Backend) release() error {
 	var errs []error
 	if b.readers != nil { // before the writer, so that the last connection is one that may write
 		errs = append(errs, translate(b.readers.Close()))
+	}
+	if b.folder != nil {
+		errs = append(errs, b.folder.stop())
 	}
 	if b.conn != nil {
 		errs = append(errs, translate(b.conn.Close()))

@@ -95,7 +95,7 @@ CREATE TABLE woken (
     next_notice_at INTEGER NOT NULL,
     links          TEXT NOT NULL,
     PRIMARY KEY (tenant, workflow_id)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX woken_due ON woken (tenant, next_notice_at, workflow_id);
 
