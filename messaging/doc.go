@@ -14,7 +14,7 @@
 //   - [Conn.Provision] creates what is missing and changes nothing that exists. Workers call it at start; publishers and consumers call it
 //     themselves when they meet a hole, so a stream deleted under load heals without an operator.
 //   - [Conn.Publish] sends notices after the commit that caused them and returns when JetStream has acknowledged each, or names those it has not.
-//   - [Conn.ConsumeMatch], [Conn.ConsumeInbox] and [ConsumeResume] hand batches to a handler. The handler answers one [Outcome] for each
+//   - [Conn.ConsumeMatch], [Conn.ConsumeInbox], [Conn.ConsumeAdvisory] and [ConsumeResume] hand batches to a handler. The handler answers one [Outcome] for each
 //     message, and one function (outcome.go) turns an outcome into the acknowledgement.
 //
 // # The life of a consumption

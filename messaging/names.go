@@ -58,6 +58,9 @@ func (n Names) MatchDurable(partition int) string {
 	return "match-" + strconv.Itoa(partition)
 }
 
+// AdvisoryDurable is the consumer of ADVISORY that every sweeper shares.
+func (n Names) AdvisoryDurable() string { return "sweep" }
+
 // ResumeDurable is the consumer the executors of a queue share. The tilde is in neither name, so two pairs never read alike.
 func (n Names) ResumeDurable(tenant, queue string) string { return tenant + "~" + queue }
 

@@ -20,9 +20,10 @@ const (
 
 	// maxDeliver is only a net: our own limits are in the store, and trouble with the infrastructure counts against nobody. At the longest
 	// delay between tries it is a month.
-	maxDeliver    = 100_000
-	inboxInFlight = 8192
-	matchInFlight = 4096
+	maxDeliver     = 100_000
+	inboxInFlight  = 8192
+	matchInFlight  = 4096
+	adviceInFlight = 1024
 
 	// rejectedExtra is what REJECTED adds to an INBOX message (reason, detail, id), so INBOX takes that much less than the server does.
 	rejectedExtra = 4 << 10
@@ -131,7 +132,8 @@ type durable struct {
 
 func (p *provisioner) durables() []durable {
 	inbox := durableConfig(p.names.InboxDurable(), p.names.InboxSubject("*", ">"), p.cfg.AckWait, inboxInFlight)
-	durables := []durable{{p.names.Inbox(), inbox}}
+	advice := durableConfig(p.names.AdvisoryDurable(), "", p.cfg.AckWait, adviceInFlight) // "": every subject of the stream
+	durables := []durable{{p.names.Inbox(), inbox}, {p.names.Advisory(), advice}}
 	for i := range Partitions {
 		c := durableConfig(p.names.MatchDurable(i), p.names.MatchSubject(i), p.cfg.AckWait, matchInFlight)
 		durables = append(durables, durable{p.names.Match(), c})

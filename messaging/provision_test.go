@@ -65,6 +65,7 @@ func TestDurablesAreExplicitPullConsumersOnePerPartition(t *testing.T) {
 		}
 	}
 	check("rdv_INBOX", "ingest", "rdv.*.in.>")
+	check("rdv_ADVISORY", "sweep", "")
 	for i := range 16 {
 		check("rdv_MATCH", fmt.Sprintf("match-%d", i), fmt.Sprintf("rdv.match.%d", i))
 	}
@@ -86,8 +87,8 @@ func TestProvisionIsIdempotentAndConcurrent(t *testing.T) {
 	if after := p.configs(); !reflect.DeepEqual(before, after) {
 		t.Errorf("provisioning again changed something:\n%s", cmp.Diff(before, after))
 	}
-	if n := len(before); n != 5+17 {
-		t.Errorf("%d streams and consumers, want 22", n)
+	if n := len(before); n != 5+18 {
+		t.Errorf("%d streams and consumers, want 23", n)
 	}
 }
 
