@@ -76,7 +76,7 @@ format: ## write every Go file in the form that lint wants
 	go run $(GOFUMPT) -w .
 
 .PHONY: soak
-soak: ## kill ingest, delivery-worker, broker and PostgreSQL at random under load for 200 rounds, then check that nothing was lost
+soak: ## kill ingest, delivery-worker, sweeper, broker and PostgreSQL at random under load for 200 rounds, then check that nothing was lost
 	go run ./internal/soak -rounds 200 $(ARGS)
 
 .PHONY: soak-embedded

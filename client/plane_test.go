@@ -30,6 +30,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/engine"
 	"github.com/rendezvous-events/rendezvous/store/memory"
+	"github.com/rendezvous-events/rendezvous/sweep"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -95,10 +96,11 @@ func newPlane(t *testing.T, s settings) *plane {
 	deps := delivery.Deps{Sender: sender, Clock: clock.System, Log: quiet, Tracer: s.tracer, Meter: meter}
 	worker, err := delivery.New(st, p.conn, deps)
 	must(t, err)
-	passes, err := delivery.NewPasses(st, deps, delivery.PassConfig{Tick: 100 * time.Millisecond, Woken: 100 * time.Millisecond})
+	passes, err := sweep.New(st, p.conn, sweep.Deps{Sender: sender, Clock: clock.System, Log: quiet, Meter: meter},
+		sweep.Config{Tick: 100 * time.Millisecond, Woken: 100 * time.Millisecond})
 	must(t, err)
+	must(t, passes.Start())
 	must(t, worker.Start(passes.Kick))
-	passes.Start()
 	service, err := api.New(api.Config{
 		Store: st, Door: door, Sender: sender, Clock: s.clock, Log: quiet, Tracer: s.tracer, Meter: meter, Version: "test", Kind: "memory",
 	})

@@ -3,8 +3,5 @@
 // repaired by the notice coming again, which the store answers with what it did the first time.
 //
 // A pair whose run is leased stays parked in the store. The worker tries it again from memory six more times, 25 ms doubling to 800 ms, and then
-// forgets it: the passes own it. The worker never sleeps on a lease, never reads a history and never holds a payload.
-//
-// [Passes] are the backstop that makes notices disposable: expired leases, parked waits, unmet pairs and woken runs, each bounded, each on its own,
-// any number of pods at once (sweep.md). They run here until the sweeper is a worker of its own.
+// forgets it: the passes of package sweep own it. The worker never sleeps on a lease, never reads a history and never holds a payload.
 package delivery

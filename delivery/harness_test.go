@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,13 +35,11 @@ type plane struct {
 	faults *fault.Backend
 	sender *sender
 	stream *stream
-	ticks  atomic.Int32  // of the passes
-	tick   time.Duration // how long one may take before the clock moves on under it
 }
 
 func newPlane(t *testing.T) *plane {
 	t.Helper()
-	p := &plane{t: t, clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), sender: &sender{}, stream: &stream{}, tick: patience}
+	p := &plane{t: t, clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), sender: &sender{}, stream: &stream{}}
 	var err error
 	p.store, err = open.Open(t.Context(), "memory:", open.Options{Clock: p.clock, Wrap: func(b backend.Backend) backend.Backend {
 		p.faults = fault.Wrap(b)
@@ -74,19 +71,6 @@ func (p *plane) worker(s delivery.Store) {
 		must(p.t, w.Stop(context.Background()))
 		must(p.t, w.Stop(context.Background())) // idempotent
 	})
-}
-
-// passes starts the passes over s, the plane's store where that is nil.
-func (p *plane) passes(s delivery.PassStore, cfg delivery.PassConfig) *delivery.Passes {
-	p.t.Helper()
-	if s == nil {
-		s = p.store
-	}
-	passes, err := delivery.NewPasses(ticking{s, &p.ticks}, p.deps(), cfg)
-	must(p.t, err)
-	passes.Start()
-	p.t.Cleanup(func() { must(p.t, passes.Stop(context.Background())) })
-	return passes
 }
 
 func (p *plane) start(run string) {

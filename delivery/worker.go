@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
@@ -35,7 +34,7 @@ type Sender interface {
 	Try(ctx context.Context, n store.Notices)
 }
 
-// Deps is what a worker and its passes are given.
+// Deps is what a worker is given.
 type Deps struct {
 	Sender Sender
 	Clock  clock.Clock
@@ -217,6 +216,3 @@ func every(n int, o messaging.Outcome) []messaging.Outcome {
 	}
 	return out
 }
-
-// jitter spreads d over 0.5..1.5 of itself.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }

@@ -50,7 +50,7 @@ func Start(t testing.TB, options ...Option) *Plane {
 	p := &Plane{Clock: clock.NewManual(clock.System.Now().UTC().Truncate(time.Second))}
 	cfg := node.Private("rendezvoustest", t.TempDir())
 	cfg.Version, cfg.StoreClock = "test", p.Clock
-	cfg.Delivery.Tick, cfg.Delivery.Woken = time.Second, time.Second
+	cfg.Sweep.Tick, cfg.Sweep.Woken = time.Second, time.Second
 	cfg.Wrap = func(b backend.Backend) backend.Backend {
 		p.Faults = fault.Wrap(b)
 		return p.Faults

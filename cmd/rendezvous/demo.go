@@ -79,7 +79,7 @@ func (c *demoCmd) log() *slog.Logger {
 func (c *demoCmd) config(dir string) node.Config {
 	cfg := node.Private("demo", dir)
 	cfg.Store, cfg.Drain, cfg.Logger = c.Store, 10*time.Second, c.log()
-	cfg.Delivery.Tick, cfg.Delivery.Woken = time.Second, 2*time.Second
+	cfg.Sweep.Tick, cfg.Sweep.Woken = time.Second, 2*time.Second
 	return cfg
 }
 

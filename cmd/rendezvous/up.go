@@ -31,7 +31,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 }
 
 func (c *upCmd) config() node.Config {
-	cfg := node.Config{Common: c.Common, Name: "up", Version: worker.Version(), Migrate: true, Ingest: &c.Door, Delivery: &c.Sweep}
+	cfg := node.Config{Common: c.Common, Name: "up", Version: worker.Version(), Migrate: true, Ingest: &c.Door, Delivery: true, Sweep: &c.Sweep}
 	if cfg.Store == "" {
 		cfg.Store = "sqlite:" + filepath.Join(c.Data, "store")
 	}

@@ -25,9 +25,6 @@ func (n *Node) startAdmin(ctx context.Context) error {
 		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
-	if err := n.gauges(); err != nil {
-		return err
-	}
 	var err error
 	n.Admin, err = n.serve(ctx, "admin", n.cfg.Admin, mux)
 	return err

@@ -10,10 +10,10 @@ import (
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/api"
 	"github.com/rendezvous-events/rendezvous/clock"
-	"github.com/rendezvous-events/rendezvous/delivery"
 	"github.com/rendezvous-events/rendezvous/internal/worker"
 	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/sweep"
 )
 
 // Common are the settings of every process. Each flag has an environment variable: --nats-ack-wait is RENDEZVOUS_NATS_ACK_WAIT.
@@ -55,13 +55,13 @@ type Door struct {
 
 // Sweep are the settings of the passes.
 type Sweep struct {
-	Tick  time.Duration `name:"sweep-tick" help:"Interval of the passes over leases, parked waits and unmet pairs." default:"5s"`
+	Tick  time.Duration `name:"sweep-tick" help:"Interval of every pass but the one over woken runs." default:"5s"`
 	Woken time.Duration `name:"sweep-woken" help:"Interval of the pass over woken runs." default:"10s"`
 	Pages int           `name:"sweep-pages" help:"Pages a saturated pass may work in one tick." default:"20"`
 }
 
-func (s Sweep) passes() delivery.PassConfig {
-	return delivery.PassConfig{Tick: s.Tick, Woken: s.Woken, Pages: s.Pages}
+func (s Sweep) config() sweep.Config {
+	return sweep.Config{Tick: s.Tick, Woken: s.Woken, Pages: s.Pages}
 }
 
 // Config is a process.
@@ -71,7 +71,8 @@ type Config struct {
 	Version  string
 	Migrate  bool   // bring the store's schema up to this build first
 	Ingest   *Door  // the role ingest, when not nil
-	Delivery *Sweep // the role delivery, when not nil
+	Delivery bool   // the role delivery
+	Sweep    *Sweep // the role sweep, when not nil
 	// EmbeddedDir is the folder of a NATS server in the process, run where NATS names neither URL nor context. EmbeddedListen is its listener, or "".
 	EmbeddedDir, EmbeddedListen string
 	Logger                      *slog.Logger // instead of the one that Log and JSON ask for
@@ -93,7 +94,7 @@ func Private(name, dir string) Config {
 			Drain: 20 * time.Second, Shards: rendezvous.DefaultShards, Limit: rendezvous.MaxPayload,
 		},
 		Name: name, Version: worker.Version(), Migrate: true, Ingest: &Door{HTTP: "127.0.0.1:0"},
-		Delivery:    &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20},
+		Delivery: true, Sweep: &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20},
 		EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	}
 }
@@ -112,23 +113,30 @@ func (c *Config) Validate() error {
 	if c.Drain < 0 || c.Drain > 10*time.Minute {
 		return rendezvous.InvalidField("drain", "%s is outside 0s..10m", c.Drain)
 	}
-	if d := c.Delivery; d != nil {
-		for _, v := range [...]struct {
-			name string
-			d    time.Duration
-		}{{"sweep-tick", d.Tick}, {"sweep-woken", d.Woken}} {
-			if v.d < 10*time.Millisecond || v.d > 10*time.Minute {
-				return rendezvous.InvalidField(v.name, "%s is outside 10ms..10m", v.d)
-			}
-		}
-		if d.Pages < 1 || d.Pages > 1000 {
-			return rendezvous.InvalidField("sweep-pages", "%d is outside 1..1000", d.Pages)
+	if c.Sweep != nil {
+		if err := c.Sweep.validate(); err != nil {
+			return err
 		}
 	}
 	if c.NATS.URL == "" && c.NATS.Context == "" && c.EmbeddedDir == "" {
 		return rendezvous.InvalidField("nats", "is empty; give the URL of a NATS server, or nats-context")
 	}
 	return c.messaging().Validate()
+}
+
+func (s *Sweep) validate() error {
+	for _, v := range [...]struct {
+		name string
+		d    time.Duration
+	}{{"sweep-tick", s.Tick}, {"sweep-woken", s.Woken}} {
+		if v.d < 10*time.Millisecond || v.d > 10*time.Minute {
+			return rendezvous.InvalidField(v.name, "%s is outside 10ms..10m", v.d)
+		}
+	}
+	if s.Pages < 1 || s.Pages > 1000 {
+		return rendezvous.InvalidField("sweep-pages", "%d is outside 1..1000", s.Pages)
+	}
+	return nil
 }
 
 // Messaging are the settings of a connection under that name, for events up to limit.

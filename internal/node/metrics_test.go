@@ -40,7 +40,12 @@ var typeLine = regexp.MustCompile(`(?m)^# TYPE (rendezvous_\S+) (\S+)$`)
 func TestTheMetricsPageIsTheOneOfTheDocumentation(t *testing.T) {
 	n := nodetest.Start(t)
 	traffic(t, n)
-	_, body := page(t, n, "/metrics")
+	body := ""
+	for end := time.Now().Add(nodetest.Patience); !strings.Contains(body, "rendezvous_depth{"); _ = clock.Sleep(t.Context(), clock.System, nodetest.Look) {
+		if _, body = page(t, n, "/metrics"); time.Now().After(end) {
+			t.Fatal("the first tick of the sweeper does not end")
+		}
+	}
 	exported := map[string]string{}
 	for _, m := range typeLine.FindAllStringSubmatch(body, -1) {
 		exported[m[1]] = m[2]

@@ -22,6 +22,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/open"
 	"github.com/rendezvous-events/rendezvous/store/traced"
+	"github.com/rendezvous-events/rendezvous/sweep"
 	"github.com/rendezvous-events/rendezvous/telemetry"
 )
 
@@ -34,6 +35,7 @@ type Node struct {
 	embedded  *messaging.Embedded
 	conn      *messaging.Conn
 	sender    *notify.Sender
+	sweeper   *sweep.Worker                     // nil without the role
 	ready     []func(ctx context.Context) error // each a reason why the process is not ready
 	checks    []func(ctx context.Context) string
 	up        atomic.Bool
@@ -67,7 +69,7 @@ func Start(ctx context.Context, cfg Config) (n *Node, err error) {
 	}
 	n = &Node{cfg: cfg, log: cfg.logger(), failed: make(chan error, 1)}
 	for _, step := range [...]func(context.Context) error{
-		n.startTelemetry, n.startStore, n.startMessaging, n.startIngest, n.startDelivery, n.startAdmin,
+		n.startTelemetry, n.startStore, n.startMessaging, n.startIngest, n.makeSweep, n.startDelivery, n.startSweep, n.startAdmin,
 	} {
 		if err := step(ctx); err != nil {
 			stop, cancel := clock.WithTimeout(context.WithoutCancel(ctx), clock.System, cfg.Drain)

@@ -15,6 +15,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/group"
 	"github.com/rendezvous-events/rendezvous/ingest"
 	"github.com/rendezvous-events/rendezvous/store/open"
+	"github.com/rendezvous-events/rendezvous/sweep"
 )
 
 // startIngest opens the doors: the group commit, the verbs over HTTP and NATS, and the INBOX stream.
@@ -56,27 +57,47 @@ func (n *Node) startIngest(ctx context.Context) error {
 	return nil
 }
 
-// startDelivery starts the worker and the passes.
+// startDelivery starts the worker that works MATCH.
 func (n *Node) startDelivery(context.Context) error {
-	if n.cfg.Delivery == nil {
+	if !n.cfg.Delivery {
 		return nil
 	}
 	deps := delivery.Deps{Sender: n.sender, Clock: clock.System, Log: n.log, Tracer: n.telemetry.Tracer, Meter: n.telemetry.Meter}
-	passes, err := delivery.NewPasses(n.store, deps, n.cfg.Delivery.passes())
-	if err != nil {
-		return err
-	}
 	worker, err := delivery.New(n.store, n.conn, deps)
 	if err != nil {
 		return err
 	}
-	if err := worker.Start(passes.Kick); err != nil {
+	gap := func() {} // a sweeper in another process looks at its own connection
+	if n.sweeper != nil {
+		gap = n.sweeper.Kick
+	}
+	if err := worker.Start(gap); err != nil {
 		return err
 	}
 	n.began("delivery-worker", worker.Stop)
-	passes.Start()
-	n.began("passes", passes.Stop)
-	n.ready = append(n.ready, func(context.Context) error { return passes.Ready() })
+	return nil
+}
+
+// makeSweep makes the passes, which the delivery-worker kicks when notices may have been lost; they start behind it, to be stopped before it.
+func (n *Node) makeSweep(context.Context) (err error) {
+	if n.cfg.Sweep == nil {
+		return nil
+	}
+	deps := sweep.Deps{Sender: n.sender, Clock: clock.System, Log: n.log, Meter: n.telemetry.Meter}
+	n.sweeper, err = sweep.New(n.store, n.conn, deps, n.cfg.Sweep.config())
+	return err
+}
+
+// startSweep starts the passes.
+func (n *Node) startSweep(context.Context) error {
+	if n.sweeper == nil {
+		return nil
+	}
+	if err := n.sweeper.Start(); err != nil {
+		return err
+	}
+	n.began("sweeper", n.sweeper.Stop)
+	n.ready = append(n.ready, func(context.Context) error { return n.sweeper.Ready() })
 	return nil
 }
 

@@ -18,6 +18,9 @@ import (
 // Patience is how long a test waits for what has to happen; only a failing test waits so long.
 const Patience = 60 * time.Second
 
+// Look is the pause between two looks at what has to happen.
+const Look = 5 * time.Millisecond
+
 // Start brings a node up on free ports of loopback and stops it when the test ends. Its log is shown when the test fails.
 func Start(t testing.TB, change ...func(*node.Config)) *node.Node {
 	t.Helper()

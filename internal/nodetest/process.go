@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rendezvous-events/rendezvous/clock"
 )
@@ -49,6 +48,12 @@ func Refuses(t *testing.T, environments map[string]string) {
 // Serves checks that a worker of that name becomes ready beside a NATS server, and goes down in order with exit code 0 on SIGTERM.
 func Serves(t *testing.T, name string, env ...string) {
 	t.Helper()
+	Serving(t, name, func(string) {}, env...)
+}
+
+// Serving is [Serves] with a look at the worker's admin address while it serves.
+func Serving(t *testing.T, name string, look func(admin string), env ...string) {
+	t.Helper()
 	url, _ := Broker(t)
 	cmd := Command(t, append([]string{"RENDEZVOUS_STORE=memory:", "RENDEZVOUS_NATS=" + url, "RENDEZVOUS_NATS_REPLICAS=1", "RENDEZVOUS_ADMIN=127.0.0.1:0"}, env...))
 	logged := newLog(t)
@@ -62,7 +67,7 @@ func Serves(t *testing.T, name string, env ...string) {
 		if clock.System.Now().After(end) {
 			t.Fatal("it does not become ready")
 		}
-		_ = clock.Sleep(t.Context(), clock.System, 5*time.Millisecond) // the context ends with the test
+		_ = clock.Sleep(t.Context(), clock.System, Look) // the context ends with the test
 	}
 	resp, err := http.Get("http://" + ready[1] + "/readyz")
 	if err != nil {
@@ -72,6 +77,7 @@ func Serves(t *testing.T, name string, env ...string) {
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("readyz: %d", resp.StatusCode)
 	}
+	look(ready[1])
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Command soak kills the plane and looks whether anything was lost.
 //
-// It starts a PostgreSQL of its own, a NATS server, two ingest processes and two delivery-workers, each a process that can be killed, puts load on both
+// It starts a PostgreSQL of its own, a NATS server, two ingest processes, two delivery-workers and two sweepers, each a process that can be killed, puts load on both
 // doors, and round by round ends one or two of them by SIGKILL, deletes every stream and consumer, or removes the broker's folder. At the end the load
 // stops, what is left is given time to settle, and the store is held against what the plane promised while it was being killed: the notes of the ledger,
 // kept in this process, which is never killed.

@@ -100,7 +100,7 @@ func (p *plane) build(ctx context.Context, race bool) error {
 	if race {
 		args = append(args, "-race")
 	}
-	programs := []string{module + "ingest", module + "delivery-worker"}
+	programs := []string{module + "ingest", module + "delivery-worker", module + "sweeper"}
 	if p.embedded {
 		programs = []string{module + "rendezvous"}
 	}
@@ -146,16 +146,19 @@ func (p *plane) design() error {
 		}
 		return err
 	}
-	for i := range 2 * workers {
+	for i := range 3 * workers {
 		api, err1 := address(taken)
 		admin, err2 := address(taken)
 		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
-		program, flags := "delivery-worker", []string{"--sweep-tick=500ms", "--sweep-woken=1s"}
-		if i < workers {
+		program, flags := "sweeper", []string{"--sweep-tick=500ms", "--sweep-woken=1s"}
+		switch i / workers {
+		case 0:
 			program, flags = "ingest", []string{"--http=" + api}
 			p.doors = append(p.doors, api)
+		case 1:
+			program, flags = "delivery-worker", nil
 		}
 		p.addWorker(fmt.Sprintf("%s-%d", program, i%workers), program, admin, flags)
 	}

@@ -25,7 +25,7 @@ func startNode(t *testing.T) *node.Node {
 	t.Helper()
 	cfg := node.Private("test", t.TempDir())
 	cfg.NATS.AckWait = 2 * time.Second
-	cfg.Delivery.Tick, cfg.Delivery.Woken = 200*time.Millisecond, time.Second
+	cfg.Sweep.Tick, cfg.Sweep.Woken = 200*time.Millisecond, time.Second
 	n, err := node.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,57 @@
+// Package attention is what a human should look at, in words of a closed set (sweep.md section 8): the same ones in a sweeper's report, in the metrics and in
+// system.check.
+package attention
+
+import (
+	"time"
+
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// Reason is one word of the set.
+type Reason string
+
+// The set. A leased run's wait that is tried later and two sweepers that meet are no reasons.
+const (
+	Quarantined   Reason = "quarantined"    // waits whose answer fails every time
+	NoExecutor    Reason = "no_executor"    // runs with news that nobody has taken up for long
+	Saturated     Reason = "saturated"      // a pass ended two ticks in a row with more due
+	Failed        Reason = "failed"         // a pass failed or does not come back
+	Stuck         Reason = "stuck"          // a run that loses every driver
+	Undeliverable Reason = "undeliverable"  // an event whose offer fails every time
+	Exhausted     Reason = "exhausted"      // messages that ran out of deliveries
+	GaugesMissing Reason = "gauges_missing" // what is live could not be counted
+)
+
+// Reasons are all, in the order in which they are told.
+var Reasons = [...]Reason{Quarantined, NoExecutor, Saturated, Failed, Stuck, Undeliverable, Exhausted, GaugesMissing}
+
+// says is what each means and where to look.
+var says = map[Reason]string{
+	Quarantined:   "waits are quarantined, their answer fails every time: see wait list --parked, mend the cause, then wait retry",
+	NoExecutor:    "runs have had news for more than 5 min and nobody takes them up: is an executor of their queue running?",
+	Saturated:     "a pass ends every tick with more to do: run more sweepers, or look why so much is left to them",
+	Failed:        "a pass fails or does not come back: see the sweeper's log",
+	Stuck:         "a run lost 16 drivers in a row: see the sweeper's log for which, and its executor's for why",
+	Undeliverable: "events failed at every offer: see deadletter list --reason undeliverable",
+	Exhausted:     "messages ran out of deliveries: a worker fails at what the passes then repair; see the workers' logs",
+	GaugesMissing: "what is live could not be counted: is the store slow or away?",
+}
+
+// String is what a human reads.
+func (r Reason) String() string { return says[r] }
+
+// noExecutorAfter is how long a run may have news before its queue is taken for one without an executor.
+const noExecutorAfter = 5 * time.Minute
+
+// Of are the reasons that the counts of live rows give at an instant of the store.
+func Of(d store.Depths, now time.Time) []Reason {
+	var found []Reason
+	if d.QuarantinedWaits > 0 {
+		found = append(found, Quarantined)
+	}
+	if !d.OldestWoken.IsZero() && now.Sub(d.OldestWoken) > noExecutorAfter {
+		found = append(found, NoExecutor)
+	}
+	return found
+}

@@ -1,0 +1,69 @@
+package sweep
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// Store is what the passes need of the store.
+type Store interface {
+	store.Matcher
+	store.Redeliverer
+	store.Repairer
+	Now(ctx context.Context) (time.Time, error)
+	Depths(ctx context.Context) (store.Depths, error)
+}
+
+// Stream is what the pass exhausted needs of the messaging.
+type Stream interface {
+	ConsumeAdvisory(opts messaging.ConsumeOptions, h func(ctx context.Context, batch []messaging.Advisory) []messaging.Outcome) (*messaging.Consumption, error)
+}
+
+// Sender sends notices after a commit; what it cannot send, a pass finds again.
+type Sender interface {
+	Try(ctx context.Context, n store.Notices)
+}
+
+// Deps is what a worker is given.
+type Deps struct {
+	Sender Sender
+	Clock  clock.Clock
+	Log    *slog.Logger
+	Meter  metric.Meter
+}
+
+// Config times the passes. The zero value takes the contract's numbers (sweep.md section 2).
+type Config struct {
+	Tick   time.Duration // of every pass but woken: 5 s
+	Woken  time.Duration // of woken, and of the look at the depths: 10 s
+	Pages  int           // pages a saturated pass may work in one tick: 20
+	Page   time.Duration // budget of one page: 2 s
+	Grace  time.Duration // how long an unmet pair may be on its way: 2 s
+	Window time.Duration // how long an event without an expiry of its own may wait: 1 h
+	// Reported, when not nil, is called with the report of every tick, after it.
+	Reported func(Report)
+}
+
+func (c Config) withDefaults() Config {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	def(&c.Tick, 5*time.Second)
+	def(&c.Woken, 10*time.Second)
+	def(&c.Page, 2*time.Second)
+	def(&c.Grace, 2*time.Second)
+	def(&c.Window, time.Hour)
+	if c.Pages <= 0 {
+		c.Pages = 20
+	}
+	return c
+}

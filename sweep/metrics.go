@@ -1,0 +1,159 @@
+package sweep
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/rendezvous-events/rendezvous/internal/attention"
+)
+
+// metrics are the worker's instruments. Counters begin at 0, or the first increase is invisible to whoever looks at rates.
+type metrics struct {
+	ticks     metric.Int64Counter
+	rows      metric.Int64Counter
+	pages     metric.Int64Counter
+	saturated metric.Int64Counter
+	failed    metric.Int64Counter
+	givenUp   metric.Int64Counter
+	duration  metric.Float64Histogram
+	oldest    metric.Float64Gauge
+}
+
+func newMetrics(m metric.Meter, w *Worker) (*metrics, error) {
+	var err error
+	keep := func(e error) {
+		if err == nil {
+			err = e
+		}
+	}
+	counter := func(name, unit, text string) metric.Int64Counter {
+		c, e := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(text))
+		keep(e)
+		return c
+	}
+	duration, e1 := m.Float64Histogram("rendezvous.sweep.duration", metric.WithUnit("s"), metric.WithDescription("Time of a pass in a tick, all its pages."),
+		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30))
+	oldest, e2 := m.Float64Gauge("rendezvous.sweep.oldest.due", metric.WithUnit("s"), metric.WithDescription("How long the row was due that a pass found due longest in its last tick."))
+	keep(e1)
+	keep(e2)
+	made := &metrics{
+		ticks:     counter("rendezvous.sweep.ticks", "{tick}", "Ticks that ended with a report."),
+		rows:      counter("rendezvous.sweep.rows", "{row}", "Rows a pass was handed, by what became of them."),
+		pages:     counter("rendezvous.sweep.pages", "{page}", "Pages a pass worked; a pass whose count stands still does not run."),
+		saturated: counter("rendezvous.sweep.saturated", "{page}", "Pages after which more was due."),
+		failed:    counter("rendezvous.sweep.failed", "{page}", "Pages that failed as a whole."),
+		givenUp:   counter("rendezvous.sweep.given.up", "{message}", "Messages that their consumer gave up: exhausted ones ran out of deliveries, terminated ones their handler refused."),
+		duration:  duration,
+		oldest:    oldest,
+	}
+	keep(w.gauges(m))
+	if err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	made.ticks.Add(ctx, 0)
+	for _, p := range Passes() {
+		for _, c := range [...]metric.Int64Counter{made.pages, made.saturated, made.failed} {
+			c.Add(ctx, 0, passLabel(p))
+		}
+		made.outcomes(ctx, PassReport{Pass: p})
+	}
+	for _, stream := range [...]string{"INBOX", "MATCH"} {
+		made.giveUp(ctx, gaveUp{stream, true}, 0)
+	}
+	return made, nil
+}
+
+func passLabel(pass string) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("pass", pass))
+}
+
+// page counts a page.
+func (m *metrics) page(ctx context.Context, pass string, saturated bool, err error) {
+	m.pages.Add(ctx, 1, passLabel(pass))
+	if saturated {
+		m.saturated.Add(ctx, 1, passLabel(pass))
+	}
+	if err != nil && ctx.Err() == nil {
+		m.failed.Add(ctx, 1, passLabel(pass))
+	}
+}
+
+// pass counts what a pass did in a tick.
+func (m *metrics) pass(ctx context.Context, r PassReport) {
+	m.duration.Record(ctx, r.Took.Seconds(), passLabel(r.Pass))
+	m.oldest.Record(ctx, r.Oldest.Seconds(), passLabel(r.Pass))
+	m.outcomes(ctx, r)
+}
+
+func (m *metrics) outcomes(ctx context.Context, r PassReport) {
+	for _, o := range [...]struct {
+		word string
+		n    int
+	}{{"done", r.Done}, {"deferred", r.Deferred}, {"failed", r.Failed}, {"released", r.Released}, {"quarantined", r.Quarantined}} {
+		m.rows.Add(ctx, int64(o.n), metric.WithAttributes(attribute.String("pass", r.Pass), attribute.String("outcome", o.word)))
+	}
+}
+
+func (m *metrics) giveUp(ctx context.Context, g gaveUp, n int) {
+	how := "terminated"
+	if g.exhausted {
+		how = "exhausted"
+	}
+	m.givenUp.Add(ctx, int64(n), metric.WithAttributes(attribute.String("stream", g.stream), attribute.String("how", how)))
+}
+
+// gauges exports what the last tick saw: the depths of the store, the ages of the oldest rows, and what needs attention. Where the depths were not seen, they are
+// left out: an old number would look like a good one.
+func (w *Worker) gauges(m metric.Meter) error {
+	depth, err := m.Int64ObservableGauge("rendezvous.depth", metric.WithUnit("{row}"), metric.WithDescription("Live rows by kind, counted up to 10,000."))
+	if err != nil {
+		return err
+	}
+	age, err := m.Float64ObservableGauge("rendezvous.oldest.age", metric.WithUnit("s"), metric.WithDescription("Age of the oldest row by kind; 0 when there is none."))
+	if err != nil {
+		return err
+	}
+	attend, err := m.Int64ObservableGauge("rendezvous.attention", metric.WithUnit("{reason}"), metric.WithDescription("1 where a human should look, by reason; else 0."))
+	if err != nil {
+		return err
+	}
+	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		r := w.Last()
+		if r.At.IsZero() {
+			return nil
+		}
+		stands := map[attention.Reason]int64{}
+		for _, a := range r.Attention {
+			stands[a.Reason] = 1
+		}
+		for _, reason := range attention.Reasons {
+			o.ObserveInt64(attend, stands[reason], metric.WithAttributes(attribute.String("reason", string(reason))))
+		}
+		if at := w.seenAt.Load(); at != nil && r.DepthsErr == nil {
+			observeDepths(o, depth, age, r, *at)
+		}
+		return nil
+	}, depth, age, attend)
+	return err
+}
+
+func observeDepths(o metric.Observer, depth metric.Int64Observable, age metric.Float64Observable, r Report, now time.Time) {
+	kind := func(k string) metric.MeasurementOption { return metric.WithAttributes(attribute.String("kind", k)) }
+	d := r.Depths
+	for k, n := range map[string]int{
+		"live_events": d.LiveEvents, "open_waits": d.OpenWaits, "parked_waits": d.ParkedWaits, "quarantined_waits": d.QuarantinedWaits, "woken": d.Woken,
+	} {
+		o.ObserveInt64(depth, int64(n), kind(k))
+	}
+	for k, t := range map[string]time.Time{"live_events": d.OldestLiveEvent, "parked_waits": d.OldestParked, "woken": d.OldestWoken} {
+		seconds := 0.0
+		if !t.IsZero() {
+			seconds = max(now.Sub(t).Seconds(), 0)
+		}
+		o.ObserveFloat64(age, seconds, kind(k))
+	}
+}

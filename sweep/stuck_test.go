@@ -1,0 +1,153 @@
+package sweep_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/sweep"
+)
+
+// failing is a store in which no parked wait of a run named bad can be answered.
+type failing struct{ sweep.Store }
+
+func (f failing) DeliverParked(ctx context.Context, waits []store.WaitRef, at time.Time) (store.Offered, error) {
+	var good []store.WaitRef
+	for _, w := range waits {
+		if !strings.HasPrefix(w.RunID, "bad") {
+			good = append(good, w)
+		}
+	}
+	got := store.Offered{}
+	if len(good) > 0 {
+		var err error
+		if got, err = f.Store.DeliverParked(ctx, good, at); err != nil {
+			return got, err
+		}
+	}
+	items := make([]store.Offer, len(waits))
+	for i, w := range waits {
+		items[i] = store.Offer{Outcome: store.OfferFailed, Err: rendezvous.Errorf(rendezvous.CodeCorrupt, "does not decode")}
+		if !strings.HasPrefix(w.RunID, "bad") {
+			items[i], got.Items = got.Items[0], got.Items[1:]
+		}
+	}
+	got.Items = items
+	return got, nil
+}
+
+// EV-62, SW-15: a wait that fails every time is tried with growing pauses and quarantined after 16, which the reports tell; retried by an operator it is due again.
+func TestAWaitThatFailsEveryTimeIsQuarantined(t *testing.T) {
+	p := newPlane(t)
+	p.park("bad-1")
+	w := p.sweep(failing{p.store}, sweep.Config{})
+	failed, tries := 0, 0
+	r := w.until(5*time.Minute, "quarantine", func(r sweep.Report) bool {
+		failed, tries = failed+pass(t, r, sweep.Parked).Failed, tries+1
+		return pass(t, r, sweep.Parked).Quarantined == 1
+	})
+	page, err := p.tenant.QuarantinedWaits(t.Context(), 0, "")
+	must(t, err)
+	if len(page.Waits) != 1 || page.Waits[0].Attempts != 16 || page.Waits[0].LastError != "corrupt" {
+		t.Errorf("quarantined after %d failures in %d ticks: %+v", failed, tries, page.Waits)
+	}
+	if !attends(r, "quarantined", "") {
+		r = w.tick(time.Minute) // the tick that quarantines it looks at the depths behind the passes, if they are due in it
+	}
+	if !attends(r, "quarantined", "") {
+		t.Errorf("attention %+v", r.Attention)
+	}
+	for range 10 { // it is left alone
+		if r := w.tick(time.Hour); pass(t, r, sweep.Parked).Handed > 0 {
+			t.Fatalf("reported %+v", r)
+		}
+	}
+	again, err := p.tenant.RetryWait(t.Context(), rendezvous.WaitID{RunID: "bad-1", Effect: "e"}, nil)
+	must(t, err)
+	if r := w.tick(time.Second); !again || pass(t, r, sweep.Parked).Failed != 1 {
+		t.Errorf("retried: %t, reported %+v", again, r)
+	}
+}
+
+// SW-15, S2: however many pairs fail in front, a good pair behind them is answered within two ticks. The bad ones then wait their growing turns, out of its way.
+func TestPairsThatFailHideNoneBehindThem(t *testing.T) {
+	for name, n := range map[string]int{"few": 128, "many": 10_000} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlane(t)
+			for _, run := range runs("bad", n) {
+				p.park(run)
+			}
+			p.clock.Advance(time.Second) // due behind the others
+			p.park("good")
+			p.clock.Advance(5 * time.Second)
+			w := p.sweep(failing{p.store}, sweep.Config{})
+			reports := []sweep.Report{w.tick(0), w.tick(time.Second)}
+			if s := p.state("good"); s != rendezvous.EventConsumed {
+				t.Errorf("after two ticks the good pair's event is %s: %+v", s, reports)
+			}
+			if n > 128 {
+				return
+			}
+			quarantined := 0
+			w.until(5*time.Minute, "every bad one quarantined", func(r sweep.Report) bool {
+				quarantined += pass(t, r, sweep.Parked).Quarantined
+				return quarantined == n
+			})
+		})
+	}
+}
+
+// tries counts how often a run's wait is tried.
+type tries struct {
+	sweep.Store
+	run string
+	at  func(time.Time)
+	now func() time.Time
+}
+
+func (s tries) DeliverParked(ctx context.Context, waits []store.WaitRef, at time.Time) (store.Offered, error) {
+	for _, w := range waits {
+		if w.RunID == s.run {
+			s.at(s.now())
+		}
+	}
+	return s.Store.DeliverParked(ctx, waits, at)
+}
+
+// SW-16: while an executor holds a run for an hour its parked wait is tried at most once in 30 s; within a tick of the lease's end, given up or run out, it is answered.
+func TestAParkedWaitOfALeasedRunIsLeftInPeace(t *testing.T) {
+	for name, releases := range map[string]bool{"released": true, "run out": false} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlane(t)
+			p.start("run-1")
+			epoch := p.lease("run-1", time.Hour)
+			p.await("run-1", epoch)
+			p.buffer("run-1")
+			p.claim("run-1")
+			var tried []time.Time
+			w := p.sweep(tries{p.store, "run-1", func(at time.Time) { tried = append(tried, at) }, p.clock.Now}, sweep.Config{})
+			for range 719 {
+				w.tick(5 * time.Second)
+			}
+			for i := 1; i < len(tried); i++ {
+				if d := tried[i].Sub(tried[i-1]); d < 30*time.Second {
+					t.Fatalf("tried again after %s", d)
+				}
+			}
+			if s := p.state("run-1"); s != rendezvous.EventClaimed {
+				t.Fatalf("under the lease the event is %s", s)
+			}
+			if releases {
+				_, err := p.tenant.ReleaseLease(t.Context(), "run-1", epoch)
+				must(t, err)
+			}
+			w.tick(5 * time.Second)
+			if s, n := p.state("run-1"), p.answers("run-1"); s != rendezvous.EventConsumed || n != 1 {
+				t.Errorf("a tick after the lease's end the event is %s, %d answers", s, n)
+			}
+		})
+	}
+}

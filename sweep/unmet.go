@@ -1,0 +1,45 @@
+package sweep
+
+import (
+	"context"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/internal/attention"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+const (
+	unmetPage = 500
+	unmetHold = 30 * time.Second // how long a lost worker keeps a page from the others, at the first time
+)
+
+// unmetPairs offers live events left apart from a wait they meet: a MATCH notice was lost (EV-41).
+func (w *Worker) unmetPairs(ctx context.Context) (page, error) {
+	taken, next, err := w.store.TakeUnmet(ctx, w.cfg.Grace, unmetPage, unmetHold, w.unmet)
+	if err != nil {
+		return page{}, err
+	}
+	w.unmet = next
+	p := page{Counts: Counts{Handed: len(taken.Rows)}, saturated: taken.Saturated}
+	if len(taken.Rows) == 0 {
+		return p, nil
+	}
+	items := make([]store.OfferItem, len(taken.Rows))
+	for i, r := range taken.Rows {
+		id := r.Event.EventID
+		items[i] = store.OfferItem{Tenant: r.Tenant, Event: &id}
+	}
+	got, err := w.store.OfferBatch(ctx, items, time.Time{})
+	if err != nil {
+		return page{}, err
+	}
+	for _, o := range got.Items {
+		countOffer(o, &p.Counts)
+		if o.Outcome == store.OfferDead && o.Reason == rendezvous.DeadUndeliverable {
+			w.alarms.raise(attention.Undeliverable, w.deps.Clock.Now())
+		}
+	}
+	w.deps.Sender.Try(ctx, got.Notices)
+	return p, nil
+}
