@@ -49,8 +49,8 @@ type Config struct {
 	Tracer  trace.Tracer
 	Meter   metric.Meter
 	Version string
-	Kind    string                                   // of the store, as system.info names it
-	Checks  []func(ctx context.Context) (bad string) // of system.check, each a reason or ""
+	Kind    string                                     // of the store, as system.info names it
+	Checks  []func(ctx context.Context) (bad []string) // of system.check, each answering its reasons, none where all is well
 }
 
 // Service answers the verbs. Make it with [New], end it with Stop.

@@ -41,6 +41,7 @@ func (s *Service) table() map[string]verb {
 		"waits.register": register,
 		"waits.list":     handle(RoleExecutor, listWaits),
 		"waits.withdraw": handle(RoleExecutor, withdrawWait),
+		"waits.retry":    handle(RoleExecutor, retryWait),
 
 		"system.info":  handle(RoleNone, systemInfo),
 		"system.check": handle(RoleExecutor, systemCheck),

@@ -112,6 +112,7 @@ var drive = []step{
 	{"waits.register", `{"run_id":"run-1","epoch":1,"effect":"later","type":"never.comes","keys":[]}`, `{"waiting":true,"seq":8,"number":"<number>"}`},
 	{"waits.withdraw", `{"run_id":"run-1","effect":"later","epoch":1,"reason":"no need"}`, `{"outcome":"withdrawn","seq":9}`},
 	{"waits.withdraw", `{"run_id":"run-1","effect":"unheard","epoch":1}`, `{"outcome":"nothing"}`},
+	{"waits.retry", `{"run_id":"run-1","effect":"ship","operator":{"actor":"ann","basis":"asserted"}}`, `{"outcome":"not_quarantined"}`},
 	{"waits.register", `{"run_id":"run-1","epoch":1,"effect":"later","type":"never.comes","keys":[]}`, `{"withdrawn":true,"seq":9}`},
 	{
 		"runs.get", `{"run_id":"run-1"}`,
@@ -206,7 +207,7 @@ func TestEveryVerbAnswersInItsShapeOverBothDoors(t *testing.T) {
 var builtVerbs = []string{
 	"events.put", "events.deliver", "events.get", "events.erase", "runs.start", "runs.get", "runs.list", "runs.count", "runs.chain", "runs.history", "runs.acquire",
 	"runs.renew", "runs.release", "runs.collect", "runs.append", "runs.await", "runs.conclude", "runs.cancel", "runs.pause", "runs.resume", "waits.register",
-	"waits.list", "waits.withdraw", "system.info", "system.check",
+	"waits.list", "waits.withdraw", "waits.retry", "system.info", "system.check",
 }
 
 // What the plane mints itself are ids of version 7.

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -78,35 +77,11 @@ func withdrawWait(ctx context.Context, c call, req wire.WithdrawWait) (wire.With
 	return wire.Withdrawn{Outcome: string(got.Outcome), Seq: got.Seq, Released: got.Released, Dead: got.Dead}, nil
 }
 
-func systemInfo(ctx context.Context, c call, _ struct{}) (wire.Info, error) {
-	now, err := c.cfg.Store.Now(ctx)
-	if err != nil {
-		return wire.Info{}, err
+// retryWait makes a quarantined wait due again (EV-62).
+func retryWait(ctx context.Context, c call, req wire.RetryWait) (wire.Retried, error) {
+	again, err := c.tenant.RetryWait(ctx, rendezvous.WaitID{RunID: req.RunID, Effect: req.Effect}, c.caller.operator(req.Operator))
+	if err != nil || !again {
+		return wire.Retried{Outcome: wire.NotQuarantined}, err
 	}
-	info := wire.Info{Version: c.cfg.Version, Go: runtime.Version(), Store: c.cfg.Kind, Tenant: c.tenant.Name(), Now: wire.At(now)}
-	if c.caller.Role < RoleOperator {
-		return info, nil // depths are of all tenants
-	}
-	d, err := c.cfg.Store.Depths(ctx)
-	info.Depths = &wire.Depths{
-		LiveEvents: d.LiveEvents, OpenWaits: d.OpenWaits, ParkedWaits: d.ParkedWaits, QuarantinedWaits: d.QuarantinedWaits, Woken: d.Woken,
-		OldestLiveEvent: wire.At(d.OldestLiveEvent), OldestParked: wire.At(d.OldestParked), OldestWoken: wire.At(d.OldestWoken), Capped: d.Capped,
-	}
-	return info, err
-}
-
-// systemCheck is failing when the store cannot commit, degraded when anything else says a reason.
-func systemCheck(ctx context.Context, c call, _ struct{}) (wire.Check, error) {
-	out := wire.Check{Verdict: "ok", Reasons: []string{}}
-	for _, check := range c.cfg.Checks {
-		if bad := check(ctx); bad != "" {
-			out.Verdict = "degraded"
-			out.Reasons = append(out.Reasons, bad)
-		}
-	}
-	if err := c.cfg.Store.Ping(ctx); err != nil {
-		out.Verdict = "failing"
-		out.Reasons = append(out.Reasons, "the store cannot commit: "+rendezvous.AsError(err).Message)
-	}
-	return out, nil
+	return wire.Retried{Outcome: wire.RetriedNow}, nil
 }

@@ -126,6 +126,11 @@ func (c *Client) WithdrawWait(ctx context.Context, r wire.WithdrawWait) (wire.Wi
 	return call[wire.Withdrawn](ctx, c, "waits.withdraw", r)
 }
 
+// RetryWait makes a quarantined wait due again: retried or not_quarantined.
+func (c *Client) RetryWait(ctx context.Context, r wire.RetryWait) (wire.Retried, error) {
+	return call[wire.Retried](ctx, c, "waits.retry", r)
+}
+
 // Info says what the plane is.
 func (c *Client) Info(ctx context.Context) (wire.Info, error) {
 	return call[wire.Info](ctx, c, "system.info", struct{}{})

@@ -14,6 +14,26 @@ type Attention struct {
 	Pass   string
 }
 
+// String is what a human reads.
+func (a Attention) String() string {
+	if a.Pass == "" {
+		return a.Reason.String()
+	}
+	return "pass " + a.Pass + ": " + a.Reason.String()
+}
+
+// Reasons is what a human should look at, as of the last tick, in words; and of a pass that does not run any more, that.
+func (w *Worker) Reasons() []string {
+	var words []string
+	for _, a := range w.Last().Attention {
+		words = append(words, a.String())
+	}
+	if err := w.Ready(); err != nil && !w.Last().At.IsZero() {
+		words = append(words, err.Error())
+	}
+	return words
+}
+
 // alarms remembers what happens at an instant and should be seen for a while.
 type alarms struct {
 	mu sync.Mutex

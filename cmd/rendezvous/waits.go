@@ -12,6 +12,7 @@ type waitCmd struct {
 	Register waitRegisterCmd `cmd:"" help:"Register a wait: answered at once if its event is there already."`
 	Withdraw waitWithdrawCmd `cmd:"" help:"Give a wait up."`
 	List     waitListCmd     `cmd:"" help:"List waits, oldest first."`
+	Retry    waitRetryCmd    `cmd:"" help:"Try a quarantined wait again, once its cause is mended."`
 }
 
 type waitRegisterCmd struct {
@@ -124,6 +125,30 @@ func (c *waitListCmd) Run(ctx context.Context) error {
 			t.print()
 			more(list.NextCursor)
 		})
+	})
+}
+
+type waitRetryCmd struct {
+	remote
+	RunID  string `arg:"" help:"The run that waits."`
+	Effect string `arg:"" help:"The wait's name."`
+}
+
+func (c *waitRetryCmd) Run(ctx context.Context) error {
+	rdv, err := c.client()
+	if err != nil {
+		return err
+	}
+	r, err := rdv.RetryWait(ctx, wire.RetryWait{RunID: c.RunID, Effect: c.Effect, Operator: me()})
+	if err != nil {
+		return err
+	}
+	return show[wire.Retried](&c.remote, r, nil, func() {
+		if r.Outcome == wire.RetriedNow {
+			fmt.Println("retried: the sweeper tries it with its next tick")
+			return
+		}
+		fmt.Println("not quarantined: nothing to do (wait list --parked shows what is)")
 	})
 }
 

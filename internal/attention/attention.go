@@ -30,8 +30,8 @@ var Reasons = [...]Reason{Quarantined, NoExecutor, Saturated, Failed, Stuck, Und
 var says = map[Reason]string{
 	Quarantined:   "waits are quarantined, their answer fails every time: see wait list --parked, mend the cause, then wait retry",
 	NoExecutor:    "runs have had news for more than 5 min and nobody takes them up: is an executor of their queue running?",
-	Saturated:     "a pass ends every tick with more to do: run more sweepers, or look why so much is left to them",
-	Failed:        "a pass fails or does not come back: see the sweeper's log",
+	Saturated:     "it ends every tick with more to do: run more sweepers, or look why so much is left to them",
+	Failed:        "it fails or does not come back: see the sweeper's log",
 	Stuck:         "a run lost 16 drivers in a row: see the sweeper's log for which, and its executor's for why",
 	Undeliverable: "events failed at every offer: see deadletter list --reason undeliverable",
 	Exhausted:     "messages ran out of deliveries: a worker fails at what the passes then repair; see the workers' logs",

@@ -37,7 +37,7 @@ type Node struct {
 	sender    *notify.Sender
 	sweeper   *sweep.Worker                     // nil without the role
 	ready     []func(ctx context.Context) error // each a reason why the process is not ready
-	checks    []func(ctx context.Context) string
+	checks    []func(ctx context.Context) []string
 	up        atomic.Bool
 	failed    chan error
 	stages    []stage // what was started, in order
@@ -69,7 +69,7 @@ func Start(ctx context.Context, cfg Config) (n *Node, err error) {
 	}
 	n = &Node{cfg: cfg, log: cfg.logger(), failed: make(chan error, 1)}
 	for _, step := range [...]func(context.Context) error{
-		n.startTelemetry, n.startStore, n.startMessaging, n.startIngest, n.makeSweep, n.startDelivery, n.startSweep, n.startAdmin,
+		n.startTelemetry, n.startStore, n.startMessaging, n.makeSweep, n.startIngest, n.startDelivery, n.startSweep, n.startAdmin,
 	} {
 		if err := step(ctx); err != nil {
 			stop, cancel := clock.WithTimeout(context.WithoutCancel(ctx), clock.System, cfg.Drain)
@@ -191,11 +191,11 @@ func (n *Node) startMessaging(ctx context.Context) error {
 		n.watch(conn, quit)
 	}()
 	n.began("watch", func(context.Context) error { close(quit); <-watched; return nil })
-	n.checks = append(n.checks, func(context.Context) string {
+	n.checks = append(n.checks, func(context.Context) []string {
 		if !conn.Connected() {
-			return "NATS is not connected: events are taken by the request door only, and waits are met by the passes"
+			return []string{"NATS is not connected: events are taken by the request door only, and waits are met by the passes"}
 		}
-		return ""
+		return nil
 	})
 	if n.sender, err = notify.New(conn, n.log, n.telemetry.Tracer, n.telemetry.Meter); err != nil {
 		return err
@@ -224,11 +224,11 @@ func (n *Node) watch(conn *messaging.Conn, quit <-chan struct{}) {
 	}
 }
 
-func reason(what string, check func(context.Context) error) func(context.Context) string {
-	return func(ctx context.Context) string {
+func reason(what string, check func(context.Context) error) func(context.Context) []string {
+	return func(ctx context.Context) []string {
 		if err := check(ctx); err != nil {
-			return what + ": " + err.Error()
+			return []string{what + ": " + err.Error()}
 		}
-		return ""
+		return nil
 	}
 }

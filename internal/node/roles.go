@@ -78,13 +78,15 @@ func (n *Node) startDelivery(context.Context) error {
 	return nil
 }
 
-// makeSweep makes the passes, which the delivery-worker kicks when notices may have been lost; they start behind it, to be stopped before it.
+// makeSweep makes the passes. They start last, to be stopped first: system.check asks them what a human should look at, and the delivery-worker kicks them
+// when notices may have been lost.
 func (n *Node) makeSweep(context.Context) (err error) {
 	if n.cfg.Sweep == nil {
 		return nil
 	}
 	deps := sweep.Deps{Sender: n.sender, Clock: clock.System, Log: n.log, Meter: n.telemetry.Meter}
 	n.sweeper, err = sweep.New(n.store, n.conn, deps, n.cfg.Sweep.config())
+	n.checks = append(n.checks, func(context.Context) []string { return n.sweeper.Reasons() })
 	return err
 }
 

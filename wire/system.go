@@ -1,0 +1,37 @@
+package wire
+
+// Info is the reply of system.info.
+type Info struct {
+	Version string  `json:"version"`
+	Go      string  `json:"go"`
+	Store   string  `json:"store"` // the kind of store: memory, sqlite, postgres
+	Tenant  string  `json:"tenant"`
+	Now     Time    `json:"now"`              // the store's now
+	Depths  *Depths `json:"depths,omitempty"` // of all tenants: operators and admins only
+}
+
+// Depths counts what is live, plane-wide.
+type Depths struct {
+	LiveEvents       int  `json:"live_events"`
+	OpenWaits        int  `json:"open_waits"`
+	ParkedWaits      int  `json:"parked_waits"`
+	QuarantinedWaits int  `json:"quarantined_waits"`
+	Woken            int  `json:"woken"`
+	OldestLiveEvent  Time `json:"oldest_live_event,omitzero"`
+	OldestParked     Time `json:"oldest_parked,omitzero"`
+	OldestWoken      Time `json:"oldest_woken,omitzero"`
+	Capped           bool `json:"capped,omitempty"`
+}
+
+// Check is the reply of system.check: ok, degraded or failing, with reasons.
+type Check struct {
+	Verdict string   `json:"verdict"`
+	Reasons []string `json:"reasons"`
+}
+
+// Verdicts of system.check.
+const (
+	CheckOK       = "ok"
+	CheckDegraded = "degraded" // it works; a human should look
+	CheckFailing  = "failing"  // the store cannot commit
+)
