@@ -40,15 +40,10 @@ var typeLine = regexp.MustCompile(`(?m)^# TYPE (rendezvous_\S+) (\S+)$`)
 func TestTheMetricsPageIsTheOneOfTheDocumentation(t *testing.T) {
 	n := nodetest.Start(t)
 	traffic(t, n)
-	body := ""
-	for end := time.Now().Add(nodetest.Patience); !strings.Contains(body, "rendezvous_depth{"); _ = clock.Sleep(t.Context(), clock.System, nodetest.Look) {
-		if _, body = page(t, n, "/metrics"); time.Now().After(end) {
-			t.Fatal("the first tick of the sweeper does not end")
-		}
-	}
-	exported := map[string]string{}
+	body := exported(t, n)
+	kinds := map[string]string{}
 	for _, m := range typeLine.FindAllStringSubmatch(body, -1) {
-		exported[m[1]] = m[2]
+		kinds[m[1]] = m[2]
 	}
 	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
 	must(t, err)
@@ -60,23 +55,37 @@ func TestTheMetricsPageIsTheOneOfTheDocumentation(t *testing.T) {
 		}
 		documented++
 		name := strings.Trim(cells[1], " `")
-		if kind := strings.TrimSpace(cells[2]); exported[name] != kind {
-			t.Errorf("%s is documented as a %s and exported as %q", name, kind, exported[name])
+		if kind := strings.TrimSpace(cells[2]); kinds[name] != kind {
+			t.Errorf("%s is documented as a %s and exported as %q", name, kind, kinds[name])
 		}
 		if want, got := labelsOf(cells[3]), seriesLabels(body, name); !slices.Equal(want, got) {
 			t.Errorf("%s is documented with the labels %v and exported with %v", name, want, got)
 		}
-		delete(exported, name)
+		delete(kinds, name)
 	}
 	if documented == 0 {
 		t.Error("docs/metrics.md documents nothing")
 	}
-	for name := range exported {
+	for name := range kinds {
 		t.Errorf("%s is exported and not in docs/metrics.md", name)
 	}
 	for _, text := range []string{"hush", "p-1", "run-1", "order-1"} {
 		if strings.Contains(body, text) {
 			t.Errorf("the page holds %s", text)
+		}
+	}
+}
+
+// exported is the metrics page once the sweeper has reported.
+func exported(t *testing.T, n *node.Node) string {
+	t.Helper()
+	for end := time.Now().Add(nodetest.Patience); ; _ = clock.Sleep(t.Context(), clock.System, nodetest.Look) {
+		_, body := page(t, n, "/metrics")
+		if strings.Contains(body, "rendezvous_depth{") {
+			return body
+		}
+		if time.Now().After(end) {
+			t.Fatal("the first tick of the sweeper does not end")
 		}
 	}
 }
