@@ -135,3 +135,6 @@ const (
 	DeadWaitWithdrawn      DeadReason = "wait_withdrawn"
 	DeadUndeliverable      DeadReason = "undeliverable"
 )
+
+// DeadReasons is all of them.
+var DeadReasons = [...]DeadReason{DeadUnclaimed, DeadExpired, DeadErased, DeadAddresseeConcluded, DeadWaitWithdrawn, DeadUndeliverable}

@@ -94,11 +94,15 @@ type StoredEvent struct {
 	Target        string // the run it is for, when targeted
 	Place                // where it is; for live events RunID is Target
 	ClaimedAt     time.Time
-	Detail        string // free text of a death
+	LastReason    rendezvous.DeadReason // of the last death; it stays readable after a requeue, and so does its Detail
+	Detail        string                // free text of a death
 	DeadAt        time.Time
 	Erased        bool
 	OfferFailures int
 	Requeues      int
+	Purged        bool                 // a dead letter whose payload and keys are gone for good
+	Op            string               // the last requeue or purge, "" for none
+	OpBy          *rendezvous.Operator // who asked for that
 }
 
 // Erasure is the answer of ErasePayload.

@@ -25,6 +25,7 @@ type Queue interface {
 	Matcher
 	Redeliverer
 	Repairer
+	Sweeper
 	// Now is the store's now.
 	Now(ctx context.Context) (time.Time, error)
 	// Depths counts what is live, for gauges.
@@ -41,6 +42,7 @@ type Tenant interface {
 	Runs
 	Leases
 	Histories
+	DeadLetters
 }
 
 // WorkflowRef says where something happened.
@@ -98,7 +100,10 @@ func (n *Notices) Append(o Notices) {
 type Depths struct {
 	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken int
 	OldestLiveEvent, OldestParked, OldestWoken                  time.Time // zero when there is none
-	Capped                                                      bool
+	// Dead letters, which nobody purged: all, and by reason. Each count is exact to DepthCap on its own.
+	DeadLetters int
+	Dead        map[rendezvous.DeadReason]int
+	Capped      bool
 }
 
 // DepthCap is where Depths stops counting.

@@ -61,7 +61,7 @@ func memoryKind() Kind {
 }
 
 // tables are what a store keeps of its tenants.
-const tables = "DELETE FROM woken; DELETE FROM wait_keys; DELETE FROM waits; DELETE FROM event_keys; DELETE FROM events;" +
+const tables = "DELETE FROM woken; DELETE FROM wait_keys; DELETE FROM waits; DELETE FROM event_keys; DELETE FROM dead_keys; DELETE FROM events;" +
 	"DELETE FROM batches; DELETE FROM history; DELETE FROM runs; DELETE FROM workflows;"
 
 // quickDir is a directory in memory where the system has one: a commit that waits for the disk costs more than all the rest, and nothing here is about that.
@@ -144,7 +144,7 @@ func postgresKind(t *testing.T) Kind {
 		Empty: func() (backend.Backend, error) {
 			empty := tables
 			if sequences++; sequences%50 == 0 { // rows that are gone make every page longer
-				empty = "TRUNCATE woken, wait_keys, waits, event_keys, events, batches, history, runs, workflows;"
+				empty = "TRUNCATE woken, wait_keys, waits, event_keys, dead_keys, events, batches, history, runs, workflows;"
 			}
 			_, err := other.Exec(ctx, empty+"UPDATE rdv_clock SET shift = '0', stopped_at = '"+Base.Format(time.RFC3339Nano)+"'")
 			return b, err

@@ -92,6 +92,13 @@ type Reader interface {
 	// Abandoned pages owners whose lease expired at or before now, by (expires_at, tenant, workflow id). A row that does not decode keeps its place:
 	// LeaseExpires is good, too.
 	Abandoned(ctx context.Context, after AbandonedPosition, limit int) ([]*Workflow, error)
+	// DeadLetters pages a tenant's dead letters that pass the filter, without payload. next is the After of the following page, 0 at the end: how many
+	// letters one call looks at is bounded, so a page may be short and not the last.
+	DeadLetters(ctx context.Context, tenant string, w DeadWalk, limit int) (rows []*Event, next int64, err error)
+	// CountDead counts the dead letters that pass the filter by reason; those of the lowest numbers, where there are more than most, 0 being all.
+	CountDead(ctx context.Context, tenant string, f DeadFilter, most int) (map[rendezvous.DeadReason]int, error)
+	// EventsOfOp answers the events whose last requeue or purge was that one, by number, without payload.
+	EventsOfOp(ctx context.Context, tenant, op string, limit int) ([]*Event, error)
 	Depths(ctx context.Context, most int) (Depths, error)
 }
 
@@ -118,6 +125,10 @@ type Tx interface {
 	// its run has such an open wait of its type. How many live events one call looks at is bounded, so a page may be short or empty and not the last:
 	// next is the after of the following page, below every event that is owed a place and got none; 0 says that all were looked at.
 	UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) (rows []*Event, next int64, err error)
+
+	// OverdueEvents answers live events whose time is over, without payload, the longest due first and, of equals, the lowest number, fair by tenant (S3);
+	// rows locked by others are skipped. How many it looks at is bounded.
+	OverdueEvents(ctx context.Context, o Overdue, limit int) (OverdueEvents, error)
 
 	// Apply makes all changes or none, in one round trip. It is the last thing a verb does in its transaction, called at most once.
 	Apply(ctx context.Context, c *Changes) error
@@ -172,6 +183,7 @@ type AbandonedPosition struct {
 type Depths struct {
 	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken int
 	OldestLiveEvent, OldestParked, OldestWoken                  time.Time
+	Dead                                                        map[rendezvous.DeadReason]int // each reason up to the maximum; no zeros
 }
 
 // Changes is everything one verb changes. Parts are applied so that a record copying an event's payload comes before that payload is shed.
@@ -185,7 +197,7 @@ type Changes struct {
 
 	Workflows []*Workflow // locked by this transaction
 	Runs      []*Run
-	// Events are changed by Number and Version. Of one with Corrupt set only state, death, offer failures and take are written: the rest is not known.
+	// Events are changed by Number and Version; of one with Purged set the keys go. Of one with Corrupt set only state, death, offer failures and take are written: the rest is not known.
 	// A corrupt row as read has identity, number, version and, as far as they decode, these columns and its claim.
 	Events []*Event
 	// Waits are changed by Number and Version. Of one with Corrupt set only attempts, next attempt, last error, take and quarantine are written.

@@ -14,5 +14,7 @@
 //
 // Law of key rows (events.md section 2): a live event has its key rows and an open wait has its, and nothing else has any. Backends keep it by
 // comparing the row's Keyed, as loaded, with its state in Apply. A live untargeted event has one row per key, or one under the empty [rendezvous.Key]
-// when it has none; a live targeted event has exactly one, under [TargetKey] of its run.
+// when it has none; a live targeted event has exactly one, under [TargetKey] of its run. Each carries the event's LiveSince and ExpiresAt.
+//
+// Likewise a dead letter stands in the lists' index under each of its own keys until it is requeued or purged: the row's Listed, as loaded, tells.
 package backend

@@ -14,7 +14,15 @@ func (e *Event) OnlyAnswered(was *Event) bool {
 		e.OfferFailures == 0 && e.TakeUntil.IsZero() && !e.TakeOpen && e.Takes == 0 &&
 		was.Version == e.Version && bytes.Equal(was.Digest, e.Digest) && was.LiveSince.Equal(e.LiveSince) && was.ExpiresAt.Equal(e.ExpiresAt) &&
 		was.Target == e.Target && was.DeadReason == e.DeadReason && was.DeadDetail == e.DeadDetail && was.DeadAt.Equal(e.DeadAt) &&
-		was.Erased == e.Erased && was.Take == e.Take && was.Requeues == e.Requeues
+		was.Erased == e.Erased && was.Take == e.Take && was.Requeues == e.Requeues && was.Purged == e.Purged && was.Op == e.Op
+}
+
+// OnlyDied reports whether all that happened to an event since it was read is that it became a dead letter.
+func (e *Event) OnlyDied(was *Event) bool {
+	return e.Dead() && !e.Shed && e.ClaimRun == "" && e.ClaimEffect == "" && e.ClaimedAt.IsZero() && e.Seq == 0 &&
+		e.OfferFailures == 0 && e.TakeUntil.IsZero() && !e.TakeOpen && e.Takes == 0 &&
+		was.Version == e.Version && bytes.Equal(was.Digest, e.Digest) && was.LiveSince.Equal(e.LiveSince) && was.ExpiresAt.Equal(e.ExpiresAt) &&
+		was.Target == e.Target && was.Erased == e.Erased && was.Take == e.Take && was.Requeues == e.Requeues && was.Op == e.Op
 }
 
 // OnlyBumped reports whether all that changed in a row since it was locked is what every append moves: head, last instant and counts. What hangs on pointers may

@@ -106,6 +106,7 @@ func (b *Batch) Key() BatchKey { return BatchKey{b.Tenant, b.RunID, b.ID} }
 type Event struct {
 	Version    int64 // of the row as read
 	Keyed      bool  // the row as read has key rows
+	Listed     bool  // the row as read is a dead letter that lists show
 	Number     int64
 	Tenant     string
 	Source, ID string
@@ -131,7 +132,7 @@ type Event struct {
 	Seq                   int64
 	DeadReason            rendezvous.DeadReason
 	DeadDetail            string
-	DeadAt                time.Time
+	DeadAt                time.Time // dead; reason and detail stay after a requeue, as those of the last death
 	Erased                bool
 	OfferFailures         int
 	Take                  int64 // token of the latest offer take
@@ -139,6 +140,9 @@ type Event struct {
 	TakeOpen              bool // no offer settled the take yet
 	Takes                 int  // takes in a row that led to nothing, for their growing hold
 	Requeues              int
+	Purged                bool                 // dead for good: without payload and keys, and in no list
+	Op                    string               // the last requeue or purge
+	OpBy                  *rendezvous.Operator // who asked for it
 	Minted                *rendezvous.Operator
 	Trace                 rendezvous.Trace
 	Corrupt               error // the row does not decode; identity and number are good (R9)
@@ -149,6 +153,9 @@ func (e *Event) Key() EventKey { return EventKey{e.Tenant, e.Source, e.ID} }
 
 // Live reports whether the event is to have key rows.
 func (e *Event) Live() bool { return e.State == rendezvous.EventLive }
+
+// Dead reports whether lists are to show the event as a dead letter.
+func (e *Event) Dead() bool { return e.State == rendezvous.EventDead && !e.Purged }
 
 // MatchKeys are the keys under which the event stands in the match index while live.
 func (e *Event) MatchKeys() []rendezvous.Key {

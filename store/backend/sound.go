@@ -34,7 +34,7 @@ func (e *Event) Unsound() string {
 	switch e.State {
 	case rendezvous.EventLive, rendezvous.EventClaimed, rendezvous.EventConsumed:
 	case rendezvous.EventDead:
-		if e.DeadReason == "" || e.DeadAt.IsZero() {
+		if e.DeadReason == "" {
 			return "dead_reason"
 		}
 	default:
@@ -45,6 +45,10 @@ func (e *Event) Unsound() string {
 		return "claim_run"
 	case consumed != (e.Seq > 0), consumed != (e.Workflow != ""), consumed != (e.Run != ""), consumed != (e.Effect != ""):
 		return "seq"
+	case (e.State == rendezvous.EventDead) == e.DeadAt.IsZero(), e.Purged && e.State != rendezvous.EventDead:
+		return "dead_at"
+	case (e.Op == "") != (e.OpBy == nil):
+		return "op"
 	case e.Erased != (e.Digest == nil), !e.Erased && len(e.Digest) != sha256.Size:
 		return "digest"
 	case e.Type == "":

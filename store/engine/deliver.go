@@ -251,8 +251,7 @@ func (d *delivering) target(it *errand, e *backend.Event) *backend.Event {
 func (d *delivering) keep(it *errand, e *backend.Event) (store.Delivery, error) {
 	if e == nil || e.Target != it.run.ID {
 		if d.kept[it.run] >= rendezvous.MaxKeptPerRun {
-			return store.Delivery{}, rendezvous.Errorf(rendezvous.CodeRateLimited, "run %q has %d kept events already; send again when it has taken some",
-				it.run.ID, rendezvous.MaxKeptPerRun).With("run", it.run.ID).With("limit", rendezvous.MaxKeptPerRun)
+			return store.Delivery{}, keptFull(it.run.ID)
 		}
 		d.kept[it.run]++
 		e = d.target(it, e)

@@ -21,6 +21,12 @@ func sealed(w *backend.Workflow, r *backend.Run) error {
 	return e
 }
 
+// keptFull says that no more events are kept for a run.
+func keptFull(run string) error {
+	return rendezvous.Errorf(rendezvous.CodeRateLimited, "run %q has %d kept events already; send again when it has taken some", run, rendezvous.MaxKeptPerRun).
+		With("run", run).With("limit", rendezvous.MaxKeptPerRun)
+}
+
 func leaseHeld(w *backend.Workflow, now time.Time) error {
 	left := w.LeaseExpires.Sub(now)
 	return rendezvous.Errorf(rendezvous.CodeLeaseHeld, "run %q is driven by %q for another %s; wait for its end, or send its epoch", w.RunID, w.LeaseOwner,

@@ -98,7 +98,7 @@ func (a *arrival) compare(known *backend.Event) error {
 	switch {
 	case known.Type != a.event.Type:
 		what = "type"
-	case !rendezvous.SameKeys(known.Keys, a.event.Keys):
+	case !known.Purged && !rendezvous.SameKeys(known.Keys, a.event.Keys): // purged ones have none to compare any more
 		what = "keys"
 	case known.Erased:
 		return nil

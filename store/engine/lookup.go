@@ -14,12 +14,17 @@ func (t *tenant) LookupEvent(ctx context.Context, id rendezvous.EventID, payload
 	if err != nil {
 		return store.StoredEvent{}, err
 	}
+	return storedEvent(e), nil
+}
+
+// storedEvent is everything the store knows of an event; its payload when the row was read with it. Why it died last stays readable when it lives again.
+func storedEvent(e *backend.Event) store.StoredEvent {
 	return store.StoredEvent{
 		Number: e.Number, Event: eventOf(e), HasPayload: e.HasPayload,
 		ReceivedAt: e.ReceivedAt, LiveSince: e.LiveSince, Target: e.Target,
-		Place: placeOf(e), ClaimedAt: e.ClaimedAt, Detail: e.DeadDetail, DeadAt: e.DeadAt,
-		Erased: e.Erased, OfferFailures: e.OfferFailures, Requeues: e.Requeues,
-	}, nil
+		Place: placeOf(e), ClaimedAt: e.ClaimedAt, LastReason: e.DeadReason, Detail: e.DeadDetail, DeadAt: e.DeadAt,
+		Erased: e.Erased, OfferFailures: e.OfferFailures, Requeues: e.Requeues, Purged: e.Purged, Op: e.Op, OpBy: e.OpBy,
+	}
 }
 
 // Minter implements [store.Events].

@@ -30,10 +30,16 @@ func (e *Engine) Depths(ctx context.Context) (store.Depths, error) {
 		return store.Depths{}, err
 	}
 	out := store.Depths{
-		LiveEvents: d.LiveEvents, OpenWaits: d.OpenWaits, ParkedWaits: d.ParkedWaits, QuarantinedWaits: d.QuarantinedWaits, Woken: d.Woken,
+		LiveEvents: d.LiveEvents, OpenWaits: d.OpenWaits, ParkedWaits: d.ParkedWaits, QuarantinedWaits: d.QuarantinedWaits, Woken: d.Woken, Dead: d.Dead,
 		OldestLiveEvent: d.OldestLiveEvent, OldestParked: d.OldestParked, OldestWoken: d.OldestWoken,
 	}
-	for _, n := range []*int{&out.LiveEvents, &out.OpenWaits, &out.ParkedWaits, &out.QuarantinedWaits, &out.Woken} {
+	for reason, n := range out.Dead {
+		out.DeadLetters += n
+		if n > store.DepthCap {
+			out.Dead[reason], out.Capped = store.DepthCap, true
+		}
+	}
+	for _, n := range []*int{&out.DeadLetters, &out.LiveEvents, &out.OpenWaits, &out.ParkedWaits, &out.QuarantinedWaits, &out.Woken} {
 		if *n > store.DepthCap {
 			*n, out.Capped = store.DepthCap, true
 		}

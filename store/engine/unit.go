@@ -259,10 +259,15 @@ func (u *unit) release(e *backend.Event, reason rendezvous.DeadReason) bool {
 		u.kill(e, reason, "")
 		return false
 	}
+	u.revive(e)
+	return true
+}
+
+// revive makes e live as from now, first in line by its old number, and has it offered.
+func (u *unit) revive(e *backend.Event) {
 	e.State, e.LiveSince = rendezvous.EventLive, u.at
 	u.saveEvent(e)
 	u.notices.Events = append(u.notices.Events, eventRef(e))
-	return true
 }
 
 // kill makes e a dead letter.

@@ -61,13 +61,12 @@ func unmetCursor(cursor string) (int64, error) {
 	return n, nil
 }
 
-// takeUnmet takes the events and names their lowest waits. A take that ran out unsettled was a lost worker: it counts as a failed offer, so that an event
-// that kills its worker ends as undeliverable.
-func (u *unit) takeUnmet(ctx context.Context, rows []*backend.Event, hold time.Duration) ([]store.UnmetPair, error) {
-	p := &plan{x: newIndex(u.tx, u.at)}
+// lowestWaits is, for each event, its node in the index and the lowest-numbered open wait that it meets, nil for none.
+func (u *unit) lowestWaits(ctx context.Context, x *index, rows []*backend.Event) ([]*eventNode, []*waitNode, error) {
+	p := &plan{x: x}
 	nodes, waits := make([]*eventNode, len(rows)), make([]*waitNode, len(rows))
 	for i, row := range rows {
-		nodes[i] = p.x.event(row)
+		nodes[i] = x.event(row)
 	}
 	err := p.complete(ctx, func(p *plan) {
 		for i, n := range nodes {
@@ -76,6 +75,13 @@ func (u *unit) takeUnmet(ctx context.Context, rows []*backend.Event, hold time.D
 			}
 		}
 	})
+	return nodes, waits, err
+}
+
+// takeUnmet takes the events and names their lowest waits. A take that ran out unsettled was a lost worker: it counts as a failed offer, so that an event
+// that kills its worker ends as undeliverable.
+func (u *unit) takeUnmet(ctx context.Context, rows []*backend.Event, hold time.Duration) ([]store.UnmetPair, error) {
+	nodes, waits, err := u.lowestWaits(ctx, newIndex(u.tx, u.at), rows)
 	if err != nil {
 		return nil, err
 	}

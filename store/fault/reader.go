@@ -178,3 +178,18 @@ func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition,
 func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 	return through(ctx, r.at, func() (backend.Depths, error) { return r.inner.Depths(ctx, most) })
 }
+
+// DeadLetters implements [backend.Reader].
+func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadWalk, limit int) ([]*backend.Event, int64, error) {
+	return paged(ctx, r.at, func() ([]*backend.Event, int64, error) { return r.inner.DeadLetters(ctx, tenant, w, limit) })
+}
+
+// CountDead implements [backend.Reader].
+func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, error) {
+	return through(ctx, r.at, func() (map[rendezvous.DeadReason]int, error) { return r.inner.CountDead(ctx, tenant, f, most) })
+}
+
+// EventsOfOp implements [backend.Reader].
+func (r *reader) EventsOfOp(ctx context.Context, tenant, op string, limit int) ([]*backend.Event, error) {
+	return through(ctx, r.at, func() ([]*backend.Event, error) { return r.inner.EventsOfOp(ctx, tenant, op, limit) })
+}

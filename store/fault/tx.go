@@ -48,6 +48,11 @@ func (t *tx) UnmetEvents(ctx context.Context, before time.Time, after int64, lim
 	return paged(ctx, t.at, func() ([]*backend.Event, int64, error) { return t.inner.UnmetEvents(ctx, before, after, limit) })
 }
 
+// OverdueEvents implements [backend.Tx].
+func (t *tx) OverdueEvents(ctx context.Context, o backend.Overdue, limit int) (backend.OverdueEvents, error) {
+	return through(ctx, t.at, func() (backend.OverdueEvents, error) { return t.inner.OverdueEvents(ctx, o, limit) })
+}
+
 // Apply implements [backend.Tx].
 func (t *tx) Apply(ctx context.Context, c *backend.Changes) error {
 	if err := t.at.next(ctx); err != nil {

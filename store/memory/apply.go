@@ -274,6 +274,9 @@ func (t *transaction) changeEvent(e *backend.Event) {
 	if next.Version = old.Version + 1; e.Shed {
 		next.Payload = nil
 	}
+	if e.Purged {
+		next.Keys = nil
+	}
 	t.linkEvent(&next)
 }
 

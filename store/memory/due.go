@@ -11,9 +11,9 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
-// fair chooses limit of the rows that tenants have due, each tenant's in order (S3): with T ≤ limit tenants each gets at least ⌊limit/T⌋ places, the
+// fairly chooses limit of the rows that tenants have due, each tenant's in order (S3): with T ≤ limit tenants each gets at least ⌊limit/T⌋ places, the
 // rest goes to the longest due. With more tenants than places each place is another tenant's, the longest due first. The answer is in order.
-func fair[T any](due map[string][]T, limit int, compare func(a, b T) int) (rows []T, more bool) {
+func fairly[T any](due map[string][]T, limit int, compare func(a, b T) int) (rows []T, more bool) {
 	total, share := 0, 1
 	if len(due) > 0 {
 		share = max(limit/len(due), 1)
@@ -62,7 +62,7 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 			}
 		}
 	}
-	places, more := fair(due, limit, compareInstants)
+	places, more := fairly(due, limit, compareInstants)
 	rows := make([]*backend.Wait, len(places))
 	for i, x := range places {
 		rows[i] = copyWait(t.waitsByNum[x.number])
@@ -86,7 +86,7 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 			}
 		}
 	}
-	places, more := fair(due, limit, compareMarks)
+	places, more := fairly(due, limit, compareMarks)
 	rows := make([]*backend.Woken, len(places))
 	for i, m := range places {
 		rows[i] = copyWoken(t.woken[m.key])
@@ -109,7 +109,7 @@ func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after i
 			due[name] = slices.Sorted(maps.Keys(unmet))
 		}
 	}
-	places, more := fair(due, limit, cmp.Compare[int64])
+	places, more := fairly(due, limit, cmp.Compare[int64])
 	var next int64
 	if more {
 		next = lowestLeft(due, places) - 1

@@ -27,7 +27,7 @@ func TestFairGivesEachTenantItsShare(t *testing.T) {
 			}
 		}
 		limit := rapid.IntRange(1, 30).Draw(t, "limit")
-		rows, more := fair(due, limit, byDue)
+		rows, more := fairly(due, limit, byDue)
 		if len(rows) != min(limit, total) || more != (total > limit) || !slices.IsSortedFunc(rows, byDue) {
 			t.Fatalf("%d rows of %d, limit %d, more %v: %v", len(rows), total, limit, more, rows)
 		}

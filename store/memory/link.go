@@ -14,10 +14,18 @@ func (t *tables) linkEvent(e *backend.Event) {
 	if e.State == rendezvous.EventClaimed {
 		t.claimed[claimOf(e)] = e
 	}
+	if e.Op != "" {
+		under(t.ops, op{e.Tenant, e.Op}).insert(e.Number)
+	}
+	if e.Listed = e.Dead(); e.Listed {
+		t.dead[e.DeadReason]++
+		t.tenant(e.Tenant).dead.insert(e.Number)
+	}
 	if e.Keyed = e.Live(); !e.Keyed {
 		return
 	}
 	t.live.insert(instant{e.LiveSince, e.Number})
+	t.overdue(e).insert(dueAt(e))
 	for _, k := range e.MatchKeys() {
 		t.meet(meeting{e.Tenant, e.Type, k}, eventSide, e.Number)
 	}
@@ -32,16 +40,41 @@ func (t *tables) unlinkEvent(e *backend.Event) {
 	if t.claimed[claimOf(e)] == e {
 		delete(t.claimed, claimOf(e))
 	}
+	if e.Op != "" {
+		drop(t.ops, op{e.Tenant, e.Op}, e.Number)
+	}
+	if e.Listed {
+		if t.dead[e.DeadReason]--; t.dead[e.DeadReason] == 0 {
+			delete(t.dead, e.DeadReason)
+		}
+		t.tenant(e.Tenant).dead.remove(e.Number)
+	}
 	if !e.Keyed {
 		return
 	}
 	t.live.remove(instant{e.LiveSince, e.Number})
+	t.overdue(e).remove(dueAt(e))
 	for _, k := range e.MatchKeys() {
 		t.part(meeting{e.Tenant, e.Type, k}, eventSide, e.Number)
 	}
 	if e.Target != "" {
 		drop(t.kept, backend.RunKey{Tenant: e.Tenant, ID: e.Target}, e.Number)
 	}
+}
+
+// overdue is the order in which a live event falls due, and dueAt its place there.
+func (t *tables) overdue(e *backend.Event) *sorted[instant] {
+	if e.ExpiresAt.IsZero() {
+		return t.tenant(e.Tenant).ageing
+	}
+	return t.tenant(e.Tenant).expiring
+}
+
+func dueAt(e *backend.Event) instant {
+	if e.ExpiresAt.IsZero() {
+		return instant{e.LiveSince, e.Number}
+	}
+	return instant{e.ExpiresAt, e.Number}
 }
 
 func claimOf(e *backend.Event) backend.WaitKey {

@@ -185,9 +185,13 @@ func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 	}
 	oldest := func(s *sorted[instant]) time.Time { x, _ := s.first(); return x.at }
 	woken, _ := r.since.first()
+	dead := make(map[rendezvous.DeadReason]int, len(r.dead))
+	for reason, n := range r.dead {
+		dead[reason] = min(n, most)
+	}
 	return backend.Depths{
 		LiveEvents: min(r.live.len(), most), OpenWaits: min(r.open, most), ParkedWaits: min(r.parked.len(), most),
 		QuarantinedWaits: min(r.held, most), Woken: min(len(r.woken), most),
-		OldestLiveEvent: oldest(r.live), OldestParked: oldest(r.parked), OldestWoken: woken.at,
+		OldestLiveEvent: oldest(r.live), OldestParked: oldest(r.parked), OldestWoken: woken.at, Dead: dead,
 	}, nil
 }

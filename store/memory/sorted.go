@@ -106,3 +106,21 @@ func (s *sorted[T]) walk(chunk, at int) iter.Seq[T] {
 		}
 	}
 }
+
+// below yields the items less than x, the greatest first. The set must not change meanwhile.
+func (s *sorted[T]) below(x T) iter.Seq[T] {
+	chunk, at, _ := s.find(x)
+	return func(yield func(T) bool) {
+		for i := min(chunk, len(s.chunks)-1); i >= 0; i-- {
+			to := len(s.chunks[i])
+			if i == chunk {
+				to = at
+			}
+			for j := to - 1; j >= 0; j-- {
+				if !yield(s.chunks[i][j]) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -25,6 +25,8 @@ type tables struct {
 	claimed     map[backend.WaitKey]*backend.Event
 	kept        map[backend.RunKey]*sorted[int64] // live events targeted at a run
 	live        *sorted[instant]                  // live events by live_since
+	dead        map[rendezvous.DeadReason]int     // letters that lists show
+	ops         map[op]*sorted[int64]             // events by their last requeue or purge
 
 	waits      map[backend.WaitKey]*backend.Wait
 	waitsByNum map[int64]*backend.Wait
@@ -55,6 +57,9 @@ type tenant struct {
 	quarantined *sorted[instant] // quarantined, by quarantined_at
 	woken       *sorted[mark]    // of runs neither paused nor ended, by next_notice_at
 	unmet       map[meeting]struct{}
+	ageing      *sorted[instant] // live events without an expiry, by live_since
+	expiring    *sorted[instant] // those with one, by that
+	dead        *sorted[int64]   // letters that lists show
 }
 
 type (
@@ -87,6 +92,7 @@ type (
 		key          rendezvous.Key
 	}
 	sides struct{ events, waits *sorted[int64] }
+	op    struct{ tenant, id string }
 )
 
 // record is a stored record; damaged says that it does not decode.
@@ -123,6 +129,7 @@ func newTables() tables {
 		openings: map[backend.RunKey]*sorted[opening]{}, failures: map[backend.RunKey][]*record{}, claimed: map[backend.WaitKey]*backend.Event{},
 		events: map[backend.EventKey]*backend.Event{}, eventsByNum: map[int64]*backend.Event{},
 		kept: map[backend.RunKey]*sorted[int64]{}, live: newSorted(compareInstants),
+		dead: map[rendezvous.DeadReason]int{}, ops: map[op]*sorted[int64]{},
 		waits: map[backend.WaitKey]*backend.Wait{}, waitsByNum: map[int64]*backend.Wait{},
 		runWaits: map[backend.RunKey]*sorted[int64]{}, mail: map[backend.RunKey]int{}, parked: newSorted(compareInstants),
 		meets: map[meeting]*sides{}, woken: map[backend.WorkflowKey]*backend.Woken{}, since: newSorted(compareMarks),
@@ -134,7 +141,7 @@ func newTenant() *tenant {
 	return &tenant{
 		started: newSorted(compareStarts), waits: newSorted(cmp.Compare[int64]), due: newSorted(compareInstants),
 		stuck: newSorted(compareInstants), quarantined: newSorted(compareInstants), woken: newSorted(compareMarks),
-		unmet: map[meeting]struct{}{},
+		unmet: map[meeting]struct{}{}, ageing: newSorted(compareInstants), expiring: newSorted(compareInstants), dead: newSorted(cmp.Compare[int64]),
 	}
 }
 

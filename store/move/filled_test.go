@@ -117,7 +117,22 @@ func events(t *testing.T, f *storetest.Fix, w *world) {
 		e.Source = "rendezvous:operator"
 		f.Put(e)
 	}
+	letters(t, f)
 	call(t)(f.ErasePayload(t.Context(), f.PutNew("secret", storetest.K("a", "b")).EventID, kim, time.Time{}))
+}
+
+// letters leaves letters in every state: retired, requeued, purged.
+func letters(t *testing.T, f *storetest.Fix) {
+	t.Helper()
+	retired, back, gone := storetest.EventOf("lost", storetest.K("lost", "1"), storetest.K("lost", odd)), storetest.EventOf("lost"), storetest.EventOf("lost", storetest.K("a", "b"))
+	for _, e := range []*rendezvous.Event{&retired, &back, &gone} {
+		e.ExpiresAt = f.H.Now(t).Add(-time.Second)
+		f.Put(*e)
+	}
+	call(t)(f.SweepUnclaimed(t.Context(), time.Time{}, time.Time{}, odd, 0))
+	requeue := store.Requeue{ExpiresAt: f.H.Now(t).Add(time.Hour)}
+	call(t)(f.RequeueDeadLetters(t.Context(), store.Selection{Events: []rendezvous.EventID{back.EventID}}, requeue, *kim, odd, time.Time{}))
+	f.PurgeAll(gone.EventID)
 }
 
 // wantEverything fails the test unless the store has rows in every state, so that a copy of it proves something.
@@ -148,6 +163,9 @@ func wantEverything(t *testing.T, b backend.Backend) {
 		for _, e := range p.NewEvents {
 			note("event "+string(e.State), true)
 			note("erased", e.Erased)
+			note("listed", e.Dead() && len(e.Keys) > 0)
+			note("requeued", e.Live() && e.Requeues > 0 && e.OpBy != nil)
+			note("purged", e.Purged)
 			note("targeted", e.Target != "" && e.Live())
 			note("minted", e.Minted != nil)
 			note("no payload", e.Live() && e.Payload == nil)
@@ -167,7 +185,7 @@ func wantEverything(t *testing.T, b backend.Backend) {
 		}
 	}
 	for _, what := range strings.Split("leased,pause requested,cancel requested,paused,workflow running,workflow completed,workflow failed,workflow cancelled,"+
-		"workflow paused,run continued_as_new,retired,operator,record with payload,event live,event claimed,event consumed,event dead,erased,targeted,minted,"+
+		"workflow paused,run continued_as_new,retired,operator,record with payload,event live,event claimed,event consumed,event dead,erased,listed,requeued,purged,targeted,minted,"+
 		"no payload,empty payload,large payload,open wait,parked wait,failed wait,quarantined wait,traced wait,batch,mark noticed", ",") {
 		if !seen[what] {
 			t.Errorf("the store to copy has no %s", what)

@@ -15,6 +15,7 @@ type keyRow struct {
 	typ    string
 	number int64
 	since  time.Time
+	until  time.Time // the event's own expiry
 }
 
 func keyRowColumns(rows []keyRow) []any {
@@ -31,9 +32,31 @@ func (w *writes) insertKeyRows(sql string, rows []keyRow) {
 	w.add(sql, len(rows), false, append(keyRowColumns(rows), instants(rows, func(r keyRow) time.Time { return r.since }))...)
 }
 
+func (w *writes) insertEventKeyRows(sql string, rows []keyRow) {
+	w.add(sql, len(rows), false, append(keyRowColumns(rows), instants(rows, func(r keyRow) time.Time { return r.since }),
+		instants(rows, func(r keyRow) time.Time { return r.until }))...)
+}
+
+// deadKeyRows are keys under which lists of dead letters show an event.
+func deadKeyRows(rows []keyRow, e *backend.Event) []keyRow {
+	for _, k := range e.Keys {
+		rows = append(rows, keyRow{tenant: e.Tenant, key: k, number: e.Number})
+	}
+	return rows
+}
+
+func (w *writes) deadKeys(sql string, rows []keyRow) {
+	w.add(sql, len(rows), false,
+		texts(rows, func(r keyRow) string { return r.tenant }),
+		texts(rows, func(r keyRow) string { return r.key.Namespace }),
+		texts(rows, func(r keyRow) string { return r.key.Value }),
+		bigints(rows, func(r keyRow) int64 { return r.number }),
+	)
+}
+
 func eventKeyRows(rows []keyRow, e *backend.Event) []keyRow {
 	for _, k := range e.MatchKeys() {
-		rows = append(rows, keyRow{e.Tenant, k, e.Type, e.Number, e.LiveSince})
+		rows = append(rows, keyRow{e.Tenant, k, e.Type, e.Number, e.LiveSince, e.ExpiresAt})
 	}
 	return rows
 }
@@ -45,19 +68,24 @@ func (w *writes) insertEvents(fresh []*backend.Event) {
 	} else {
 		w.insertLiveEvents(rows)
 	}
-	var keys []keyRow
+	var keys, dead []keyRow
 	for _, e := range rows {
 		if e.Live() {
 			keys = eventKeyRows(keys, e)
 		}
+		if e.Dead() {
+			dead = deadKeyRows(dead, e)
+		}
 	}
-	w.insertKeyRows(insertEventKeysSQL, keys)
+	w.insertEventKeyRows(insertEventKeysSQL, keys)
+	w.deadKeys(insertDeadKeysSQL, dead)
 }
 
 // untouched reports whether nothing has happened yet to a new event: it is as doors store events.
 func untouched(e *backend.Event) bool {
 	return e.Live() && !e.Shed && e.ClaimRun == "" && e.Seq == 0 && e.DeadReason == "" && e.DeadDetail == "" && e.DeadAt.IsZero() && !e.Erased &&
-		e.OfferFailures == 0 && e.Take == 0 && e.TakeUntil.IsZero() && !e.TakeOpen && e.Takes == 0 && e.Requeues == 0
+		e.OfferFailures == 0 && e.Take == 0 && e.TakeUntil.IsZero() && !e.TakeOpen && e.Takes == 0 && e.Requeues == 0 &&
+		!e.Purged && e.Op == ""
 }
 
 // sentColumns are the columns of events that come from who sent them.
@@ -127,14 +155,18 @@ func eventColumns(rows []*backend.Event) []any {
 		booleans(rows, func(e *backend.Event) bool { return e.TakeOpen }),
 		integers(rows, func(e *backend.Event) int { return e.Takes }),
 		integers(rows, func(e *backend.Event) int { return e.Requeues }),
+		booleans(rows, func(e *backend.Event) bool { return e.Purged }),
+		texts(rows, func(e *backend.Event) string { return e.Op }),
+		texts(rows, func(e *backend.Event) string { return actor(e.OpBy) }),
+		texts(rows, func(e *backend.Event) string { return basis(e.OpBy) }),
 	}
 }
 
-// updateEvents keeps the law of key rows: a live event has them and nothing else has.
+// updateEvents keeps the laws of key rows: a live event has its own and a dead letter its own, and nothing else has any.
 func (w *writes) updateEvents(changed []*backend.Event, loaded map[int64]backend.Event) {
-	var answered, sound, damaged []*backend.Event
+	var answered, died, sound, damaged []*backend.Event
 	var gone []int64
-	var keys []keyRow
+	var keys, dead, raised []keyRow
 	for _, e := range sorted(changed, byNumber) {
 		was, known := loaded[e.Number]
 		switch {
@@ -142,6 +174,8 @@ func (w *writes) updateEvents(changed []*backend.Event, loaded map[int64]backend
 			damaged = append(damaged, e)
 		case known && e.OnlyAnswered(&was):
 			answered = append(answered, e)
+		case known && e.OnlyDied(&was):
+			died = append(died, e)
 		default:
 			sound = append(sound, e)
 		}
@@ -151,12 +185,21 @@ func (w *writes) updateEvents(changed []*backend.Event, loaded map[int64]backend
 		if e.Corrupt == nil && e.Live() && (!e.Keyed || e.Rekey) {
 			keys = eventKeyRows(keys, e)
 		}
+		switch {
+		case e.Dead() && !e.Listed:
+			dead = deadKeyRows(dead, e)
+		case !e.Dead() && e.Listed:
+			raised = deadKeyRows(raised, e)
+		}
 	}
 	w.consumeEvents(answered)
+	w.retireEvents(died)
 	w.changeEvents(sound)
 	w.changeCorruptEvents(damaged)
 	w.add(deleteEventKeysSQL, len(gone), false, bigints(gone, func(n int64) int64 { return n }))
-	w.insertKeyRows(restoreEventKeysSQL, keys)
+	w.insertEventKeyRows(restoreEventKeysSQL, keys)
+	w.deadKeys(insertDeadKeysSQL, dead)
+	w.deadKeys(deleteDeadKeysSQL, raised)
 }
 
 func (w *writes) consumeEvents(rows []*backend.Event) {
@@ -165,6 +208,14 @@ func (w *writes) consumeEvents(rows []*backend.Event) {
 		texts(rows, func(e *backend.Event) string { return e.Run }),
 		texts(rows, func(e *backend.Event) string { return e.Effect }),
 		bigints(rows, func(e *backend.Event) int64 { return e.Seq }),
+	)
+}
+
+func (w *writes) retireEvents(rows []*backend.Event) {
+	w.add(retireEventsSQL, len(rows), true, bigints(rows, eventNumber), bigints(rows, eventVersion),
+		texts(rows, func(e *backend.Event) string { return string(e.DeadReason) }),
+		texts(rows, func(e *backend.Event) string { return e.DeadDetail }),
+		instants(rows, func(e *backend.Event) time.Time { return e.DeadAt }),
 	)
 }
 

@@ -12,7 +12,7 @@ func waitVersion(w *backend.Wait) int64  { return w.Version }
 func waitAttempt(w *backend.Wait) int    { return w.Attempt }
 func waitKeyRows(rows []keyRow, w *backend.Wait) []keyRow {
 	for _, k := range w.Keys {
-		rows = append(rows, keyRow{w.Tenant, k, w.Type, w.Number, w.OpenSince})
+		rows = append(rows, keyRow{tenant: w.Tenant, key: k, typ: w.Type, number: w.Number, since: w.OpenSince})
 	}
 	return rows
 }

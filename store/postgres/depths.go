@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 
+	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
@@ -17,6 +18,14 @@ func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 		d.Woken, d.OldestWoken = int(c.Bigint()), c.InstantOrNone()
 		return nil
 	}, int64(most))
+	if err != nil {
+		return d, err
+	}
+	d.Dead = map[rendezvous.DeadReason]int{}
+	err = r.query(ctx, deadDepthsSQL, func(c *columns) error {
+		d.Dead[rendezvous.DeadReason(c.Text())] = int(c.Bigint())
+		return nil
+	}, texts(rendezvous.DeadReasons[:], func(r rendezvous.DeadReason) string { return string(r) }), int64(most))
 	return d, err
 }
 

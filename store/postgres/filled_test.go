@@ -27,12 +27,13 @@ var fill = []string{
 		CASE WHEN s IN (2, 3) THEN 'w' ELSE '' END, CASE WHEN s IN (2, 3) THEN 1 ELSE 0 END, s = 3, '{}', NULL, '', '', '', '', started_at, ''
 		FROM workflows, generate_series(1, 4) s WHERE workflow_id LIKE 'done-%'`,
 	`INSERT INTO events SELECT nextval('event_number'), 2, tenant, 'done', workflow_id, 'paid', ARRAY['order', workflow_id], '', NULL, sha256('x'), started_at,
-		started_at, NULL, '', 'consumed', '', '', NULL, workflow_id, run_id, 'w', 3, '', '', NULL, false, 0, 0, NULL, false, 0, 0, '', '', '', '' FROM workflows
+		started_at, NULL, '', 'consumed', '', '', NULL, workflow_id, run_id, 'w', 3, '', '', NULL, false, 0, 0, NULL, false, 0, 0, false, '', '', '', '', '', '', '' FROM workflows
 		WHERE workflow_id LIKE 'done-%'`,
 	`INSERT INTO batches SELECT tenant, run_id, 'b', sha256('x'), 1, 4, '{}' FROM workflows WHERE workflow_id LIKE 'done-%'`,
 	// Dead letters on the very key and type that live waits and events have.
 	`INSERT INTO events SELECT nextval('event_number'), 2, 'acme', 'dead', i::text, 'paid', ARRAY['order', 'live-1'], '', 'x', sha256('x'), rdv_now(), rdv_now(), NULL, '',
-		'dead', '', '', NULL, '', '', '', 0, 'unclaimed', '', rdv_now(), false, 0, 0, NULL, false, 0, 0, '', '', '', '' FROM generate_series(1, 5000) i`,
+		'dead', '', '', NULL, '', '', '', 0, 'unclaimed', '', rdv_now(), false, 0, 0, NULL, false, 0, 0, false, '', '', '', '', '', '', '' FROM generate_series(1, 5000) i`,
+	`INSERT INTO dead_keys SELECT tenant, 'order', 'live-1', number FROM events WHERE source = 'dead'`,
 	// Live.
 	`INSERT INTO workflows SELECT 'acme', 'live-' || i, 0, 'live-' || i, 'order', 'default', 'running', 2, rdv_now(), rdv_now(), NULL, rdv_now(), '', '', '', '', 0, 1, '', 0,
 		NULL, '', '', 0, NULL, NULL, '', '', NULL FROM generate_series(0, 9) i`,
@@ -45,12 +46,12 @@ var fill = []string{
 		0, NULL, 0, NULL, '', 0, NULL, false, NULL FROM workflows WHERE workflow_id LIKE 'live-%' AND tenant = 'acme'`,
 	`INSERT INTO wait_keys SELECT tenant, 'order', workflow_id, 'paid', number, rdv_now() FROM waits WHERE tenant = 'acme'`,
 	`INSERT INTO events SELECT nextval('event_number'), 1, 'globex', 'live', 'held-' || run_id, 'paid', ARRAY['order', workflow_id], '', 'x', sha256('x'), rdv_now(), rdv_now(),
-		NULL, '', 'claimed', run_id, 'w', rdv_now(), '', '', '', 0, '', '', NULL, false, 0, 0, NULL, false, 0, 0, '', '', '', '' FROM workflows WHERE tenant = 'globex'`,
+		NULL, '', 'claimed', run_id, 'w', rdv_now(), '', '', '', 0, '', '', NULL, false, 0, 0, NULL, false, 0, 0, false, '', '', '', '', '', '', '' FROM workflows WHERE tenant = 'globex'`,
 	`INSERT INTO waits SELECT nextval('wait_number'), 1, tenant, claim_run, 'w', claim_run, 0, 1, 'paid', keys, '', '', '', rdv_now(), rdv_now(), number, source, id,
 		nextval('wait_number'), rdv_now(), 0, rdv_now() - interval '1 s', '', 0, NULL, false, CASE WHEN id > 'held-live-6' THEN rdv_now() END FROM events WHERE source = 'live' AND state = 'claimed'`,
 	`INSERT INTO woken SELECT tenant, workflow_id, run_id, queue, rdv_now(), 'answered', 1, 0, rdv_now() - interval '1 s', '{}' FROM workflows WHERE tenant = 'globex'`,
 	`INSERT INTO events SELECT nextval('event_number'), 1, 'acme', 'live', 'alone-' || i, 'paid', ARRAY['order', 'alone-' || i], '', 'x', sha256('x'), rdv_now(), rdv_now(), NULL,
-		CASE WHEN i = 4 THEN 'done-1' ELSE '' END, 'live', '', '', NULL, '', '', '', 0, '', '', NULL, false, 0, 0, NULL, false, 0, 0, '', '', '', '' FROM generate_series(0, 4) i`,
+		CASE WHEN i = 4 THEN 'done-1' ELSE '' END, 'live', '', '', NULL, '', '', '', 0, '', '', NULL, false, 0, 0, NULL, false, 0, 0, false, '', '', '', '', '', '', '' FROM generate_series(0, 4) i`,
 	`INSERT INTO event_keys SELECT tenant, CASE WHEN target = '' THEN 'order' ELSE '' END, CASE WHEN target = '' THEN id ELSE target END, 'paid', number, rdv_now()
 		FROM events WHERE source = 'live' AND state = 'live'`,
 	// What queues leave behind until it is vacuumed: many rows that came and went.
@@ -76,7 +77,7 @@ func prepare(ctx context.Context, url string, statements ...string) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{"workflows", "runs", "history", "batches", "events", "event_keys", "waits", "wait_keys", "woken"} {
+	for _, table := range []string{"workflows", "runs", "history", "batches", "events", "event_keys", "dead_keys", "waits", "wait_keys", "woken"} {
 		if _, err := conn.Exec(ctx, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)"); err != nil {
 			return errors.Join(err, conn.Close(ctx))
 		}

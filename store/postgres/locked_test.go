@@ -55,7 +55,7 @@ func TestLockedRowsArePassedOver(t *testing.T) {
 func TestUnmetEventsLookAtASliceAtATime(t *testing.T) {
 	url := small.Database(t)
 	execute(t, url, `INSERT INTO events SELECT nextval('event_number'), 1, 'acme', 'live', i::text, 'paid', ARRAY['order', i::text], '', 'x', sha256('x'), rdv_now(), rdv_now(),
-		NULL, '', 'live', '', '', NULL, '', '', '', 0, '', '', NULL, false, 0, 0, NULL, false, 0, 0, '', '', '', '' FROM generate_series(1, 45000) i`,
+		NULL, '', 'live', '', '', NULL, '', '', '', 0, '', '', NULL, false, 0, 0, NULL, false, 0, 0, false, '', '', '', '', '', '', '' FROM generate_series(1, 45000) i`,
 		`INSERT INTO event_keys SELECT tenant, 'order', id, 'paid', number, live_since FROM events`,
 		`INSERT INTO wait_keys VALUES ('acme', 'order', '44000', 'paid', 1, rdv_now())`)
 	b, seen := observed(t, url)

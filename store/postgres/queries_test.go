@@ -30,6 +30,10 @@ func scan(kind backend.Kind, after backend.Position) func(ctx context.Context, t
 	}
 }
 
+func letters(w backend.DeadWalk) func(ctx context.Context, tx backend.Tx) error {
+	return func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DeadLetters(ctx, "acme", w, 5)) }
+}
+
 func ask3[T, U any](v T, u U, err error) error { return err }
 
 var (
@@ -113,7 +117,43 @@ var queries = []query{
 	{"Abandoned", 3, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.Abandoned(ctx, backend.AbandonedPosition{}, 10))
 	}},
-	{"Depths", 100, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10_000)) }},
+	// The 5,000 dead letters are among what it counts.
+	{"Depths", 5100, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10_000)) }},
+	{"Depths up to 10", 100, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10)) }},
+	// One more than the page, once for the numbers and once for the rows.
+	{"DeadLetters", 12, letters(backend.DeadWalk{})},
+	{"DeadLetters, a later page", 12, letters(backend.DeadWalk{After: 22_000})},
+	{"DeadLetters, the lowest first", 12, letters(backend.DeadWalk{Up: true})},
+	{"DeadLetters of a type", 12, letters(backend.DeadWalk{Filter: backend.DeadFilter{Type: "paid"}})},
+	{"DeadLetters of a type that has none", 0, letters(backend.DeadWalk{Filter: backend.DeadFilter{Type: "none"}, Up: true})},
+	{"DeadLetters of a reason", 12, letters(backend.DeadWalk{Filter: backend.DeadFilter{Reason: "unclaimed"}})},
+	{"DeadLetters of a reason that has none", 0, letters(backend.DeadWalk{Filter: backend.DeadFilter{Reason: "erased"}})},
+	{"DeadLetters of a key", 12, letters(backend.DeadWalk{Filter: backend.DeadFilter{Key: &rendezvous.Key{Namespace: "order", Value: "live-1"}}})},
+	{"DeadLetters of a key that has none", 0, letters(backend.DeadWalk{Filter: backend.DeadFilter{Key: &rendezvous.Key{Namespace: "order", Value: "live-2"}}, Up: true})},
+	// Nothing passes: each of 5,000 letters is looked at, and no more.
+	{"DeadLetters of a source", 10_000, letters(backend.DeadWalk{Filter: backend.DeadFilter{Source: "none"}})},
+	{"CountDead up to 100", 100, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.CountDead(ctx, "acme", backend.DeadFilter{}, 100))
+	}},
+	{"CountDead of a key and a type up to 100", 201, func(ctx context.Context, tx backend.Tx) error {
+		f := backend.DeadFilter{Key: &rendezvous.Key{Namespace: "order", Value: "live-1"}, Type: "paid"}
+		return ask(tx.CountDead(ctx, "acme", f, 100))
+	}},
+	{"CountDead of a type up to 100", 201, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.CountDead(ctx, "acme", backend.DeadFilter{Type: "paid"}, 100))
+	}},
+	{"CountDead of a reason up to 100", 201, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.CountDead(ctx, "acme", backend.DeadFilter{Reason: "unclaimed"}, 100))
+	}},
+	{"EventsOfOp", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.EventsOfOp(ctx, "acme", "op", 10)) }},
+	// Five live events: once to find the tenant, once their key rows, once themselves.
+	{"OverdueEvents", 60, func(ctx context.Context, tx backend.Tx) error {
+		found, err := tx.OverdueEvents(ctx, backend.Overdue{Since: tx.Now(), At: tx.Now()}, 10)
+		if err == nil && len(found.Due) < 5 {
+			err = fmt.Errorf("%d events are due", len(found.Due))
+		}
+		return err
+	}},
 	{"NewEventNumbers", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.NewEventNumbers(ctx, 10)) }},
 	// Each row and its workflow; once to find the tenant, once to take, once to see whether there is more.
 	{"DueParked", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueParked(ctx, 10)) }},
@@ -309,5 +349,19 @@ func checkDriving(t *testing.T, b *postgres.Backend, seen *observer, url string)
 	run("PauseRun", func() error { return ask(tenant.PauseRun(ctx, id, nil, "", now)) })
 	run("ResumeRun", func() error { return ask(tenant.ResumeRun(ctx, id, nil, "", now)) })
 	run("ErasePayload", func() error { return ask(tenant.ErasePayload(ctx, events[1].Event.EventID, nil, now)) })
+	letter := []rendezvous.EventID{events[2].Event.EventID}
+	storetest.BufferAll(t, s, events[2:])
+	operator := rendezvous.Operator{Actor: "kim", Basis: rendezvous.BasisAsserted}
+	run("SweepUnclaimed", func() error { return ask(tenant.SweepUnclaimed(ctx, time.Now().Add(time.Hour), now, "", 5)) })
+	run("RequeueDeadLetters", func() error {
+		return ask(tenant.RequeueDeadLetters(ctx, store.Selection{Events: letter}, store.Requeue{}, operator, "op", now))
+	})
+	run("EventsOfOp", func() error {
+		return ask(tenant.RequeueDeadLetters(ctx, store.Selection{Filter: &store.DeadFilter{}, Bound: 5}, store.Requeue{}, operator, "op", now))
+	})
+	run("SweepUnclaimed", func() error { return ask(tenant.SweepUnclaimed(ctx, time.Now().Add(time.Hour), now, "", 5)) })
+	run("PurgeDeadLetters", func() error {
+		return ask(tenant.PurgeDeadLetters(ctx, store.Selection{Events: letter}, operator, "op2", now))
+	})
 	run("CancelRun now", func() error { return ask(tenant.CancelRun(ctx, id, nil, "", true, now)) })
 }

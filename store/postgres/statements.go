@@ -143,6 +143,34 @@ var (
 	restoreWaitKeysSQL string
 )
 
+// The statements about dead letters (deadletters.go, overdue.go).
+var (
+	//go:embed sql/count_filtered_letters.sql
+	countFilteredLettersSQL string
+	//go:embed sql/count_letters.sql
+	countLettersSQL string
+	//go:embed sql/dead_depths.sql
+	deadDepthsSQL string
+	//go:embed sql/dead_down.sql
+	deadDownSQL string
+	//go:embed sql/dead_up.sql
+	deadUpSQL string
+	//go:embed sql/delete_dead_keys.sql
+	deleteDeadKeysSQL string
+	//go:embed sql/events_of_op.sql
+	eventsOfOpSQL string
+	//go:embed sql/insert_dead_keys.sql
+	insertDeadKeysSQL string
+	//go:embed sql/overdue.sql
+	overdueSQL string
+	//go:embed sql/overdue_tenants.sql
+	overdueTenantsSQL string
+	//go:embed sql/retire_events.sql
+	retireEventsSQL string
+	//go:embed sql/take_overdue.sql
+	takeOverdueSQL string
+)
+
 // The statements that move a store (move.go).
 var (
 	//go:embed sql/scan_workflows.sql

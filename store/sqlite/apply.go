@@ -165,35 +165,45 @@ const (
 	insertEventSQL = `
 INSERT INTO events (
 	live_since, expires_at, target, state, claim_run, claim_effect, claimed_at, workflow_id, run_id, effect, seq, dead_reason, dead_detail, dead_at,
-	erased, offer_failures, take, take_until, take_open, takes, requeues, digest, number, version, tenant, source, id, type, keys, received_at,
+	erased, offer_failures, take, take_until, take_open, takes, requeues, purged, op, op_actor, op_basis, digest, number, version, tenant, source, id, type, keys, received_at,
 	minted_actor, minted_basis, trace_parent, trace_state, content_type, payload)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	updateEventSQL = `
 UPDATE events SET
 	live_since = ?, expires_at = ?, target = ?, state = ?, claim_run = ?, claim_effect = ?, claimed_at = ?, workflow_id = ?, run_id = ?, effect = ?,
 	seq = ?, dead_reason = ?, dead_detail = ?, dead_at = ?, erased = ?, offer_failures = ?, take = ?, take_until = ?, take_open = ?, takes = ?,
-	requeues = ?, digest = ?, payload = CASE WHEN ? THEN NULL ELSE payload END, version = version + 1
+	requeues = ?, purged = ?, op = ?, op_actor = ?, op_basis = ?, digest = ?, payload = CASE WHEN ? THEN NULL ELSE payload END,
+	keys = CASE WHEN ? THEN '[]' ELSE keys END, version = version + 1
 WHERE number = ? AND version = ?`
 	consumeEventSQL = `
 UPDATE events SET
 	version = version + 1, state = 'consumed', payload = NULL, workflow_id = ?, run_id = ?, effect = ?, seq = ?, claim_run = '', claim_effect = '',
 	claimed_at = NULL, offer_failures = 0, take_until = NULL, take_open = 0, takes = 0
 WHERE number = ? AND version = ?`
+	retireEventSQL = `
+UPDATE events SET
+	version = version + 1, state = 'dead', dead_reason = ?, dead_detail = ?, dead_at = ?, claim_run = '', claim_effect = '', claimed_at = NULL,
+	offer_failures = 0, take_until = NULL, take_open = 0, takes = 0
+WHERE number = ? AND version = ?`
 	updateCorruptEventSQL = `
 UPDATE events SET
 	state = ?, dead_reason = ?, dead_detail = ?, dead_at = ?, offer_failures = ?, take = ?, take_until = ?, take_open = ?, takes = ?,
 	version = version + 1
 WHERE number = ? AND version = ?`
-	insertEventKeySQL  = `INSERT INTO event_keys (tenant, namespace, value, type, number, live_since) VALUES (?, ?, ?, ?, ?, ?)`
+	insertEventKeySQL  = `INSERT INTO event_keys (tenant, namespace, value, type, number, live_since, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	restoreEventKeySQL = insertEventKeySQL + ` ON CONFLICT DO NOTHING`
 	deleteEventKeysSQL = `DELETE FROM event_keys WHERE number = ?`
+	insertDeadKeySQL   = `INSERT INTO dead_keys (tenant, namespace, value, number) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	deleteDeadKeySQL   = `DELETE FROM dead_keys WHERE tenant = ? AND namespace = ? AND value = ? AND number = ?`
 )
 
 // eventArgs are the columns of events that can change, in the order of both statements.
 func eventArgs(e *backend.Event) []any {
+	actor, basis := operatorTexts(e.OpBy)
 	return []any{
 		e.LiveSince, e.ExpiresAt, e.Target, string(e.State), e.ClaimRun, e.ClaimEffect, e.ClaimedAt, e.Workflow, e.Run, e.Effect, e.Seq,
-		string(e.DeadReason), e.DeadDetail, e.DeadAt, e.Erased, e.OfferFailures, e.Take, e.TakeUntil, e.TakeOpen, e.Takes, e.Requeues, e.Digest,
+		string(e.DeadReason), e.DeadDetail, e.DeadAt, e.Erased, e.OfferFailures, e.Take, e.TakeUntil, e.TakeOpen, e.Takes, e.Requeues, e.Purged,
+		e.Op, actor, basis, e.Digest,
 	}
 }
 
@@ -208,29 +218,47 @@ func (w *writer) insertEvent(e *backend.Event) {
 	if e.Live() {
 		w.eventKeys(insertEventKeySQL, e)
 	}
+	if e.Dead() {
+		w.deadKeys(insertDeadKeySQL, e.Tenant, e.Number, e.Keys)
+	}
 }
 
 func (w *writer) eventKeys(sql string, e *backend.Event) {
 	for _, k := range e.MatchKeys() {
-		w.any(sql, e.Tenant, k.Namespace, k.Value, e.Type, e.Number, e.LiveSince)
+		w.any(sql, e.Tenant, k.Namespace, k.Value, e.Type, e.Number, e.LiveSince, e.ExpiresAt)
 	}
 }
 
-// updateEvent keeps the law of key rows: a live event has them and nothing else has.
+func (w *writer) deadKeys(sql, tenant string, number int64, keys []rendezvous.Key) {
+	for _, k := range keys {
+		w.any(sql, tenant, k.Namespace, k.Value, number)
+	}
+}
+
+// updateEvent keeps the laws of key rows: a live event has its own and a dead letter its own, and nothing else has any.
 func (w *writer) updateEvent(e *backend.Event) {
-	if was, ok := w.t.loaded[e.Number]; ok && e.Corrupt == nil && e.OnlyAnswered(&was) {
+	was, ok := w.t.loaded[e.Number]
+	if ok && e.Corrupt == nil && e.OnlyDied(&was) {
+		w.one(retireEventSQL, string(e.DeadReason), e.DeadDetail, e.DeadAt, e.Number, e.Version)
+	} else if ok && e.Corrupt == nil && e.OnlyAnswered(&was) {
 		w.one(consumeEventSQL, e.Workflow, e.Run, e.Effect, e.Seq, e.Number, e.Version)
 	} else if e.Corrupt != nil {
 		w.one(updateCorruptEventSQL, string(e.State), string(e.DeadReason), e.DeadDetail, e.DeadAt, e.OfferFailures, e.Take, e.TakeUntil, e.TakeOpen,
 			e.Takes, e.Number, e.Version)
 	} else {
-		w.one(updateEventSQL, append(eventArgs(e), e.Shed, e.Number, e.Version)...)
+		w.one(updateEventSQL, append(eventArgs(e), e.Shed, e.Purged, e.Number, e.Version)...)
 	}
 	if e.Keyed && (!e.Live() || e.Rekey) {
 		w.any(deleteEventKeysSQL, e.Number)
 	}
 	if e.Corrupt == nil && e.Live() && (!e.Keyed || e.Rekey) {
 		w.eventKeys(restoreEventKeySQL, e) // a row left over by a hand is the very row that is to be there
+	}
+	switch {
+	case e.Dead() && !e.Listed:
+		w.deadKeys(insertDeadKeySQL, e.Tenant, e.Number, e.Keys)
+	case !e.Dead() && e.Listed:
+		w.deadKeys(deleteDeadKeySQL, e.Tenant, e.Number, e.Keys)
 	}
 }
 

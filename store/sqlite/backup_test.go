@@ -183,16 +183,22 @@ func TestCheckFindsDamage(t *testing.T) {
 	e := f.PutNew("shipped", storetest.K("order", "1"))
 	parked := f.Start().Drive()
 	parked.Parked("w")
+	f.Erase(f.PutNew("lost", storetest.K("lost", "1")).EventID)
 	wantSound(t, dir)
 	for _, damaged := range []struct {
 		says string
 		do   step
 		undo step
 	}{
-		{"live event 1 has not all its key rows", step{sql: `DELETE FROM event_keys WHERE number = 1`}, step{sql: `INSERT INTO event_keys SELECT tenant, 'order', '1', type, number, live_since FROM events WHERE number = 1`}},
+		{"live event 1 has not all its key rows", step{sql: `DELETE FROM event_keys WHERE number = 1`}, step{sql: `INSERT INTO event_keys SELECT tenant, 'order', '1', type, number, live_since, expires_at FROM events WHERE number = 1`}},
 		{"open wait 1 has not all its key rows", step{sql: `DELETE FROM wait_keys WHERE number = 1`}, step{sql: `INSERT INTO wait_keys SELECT tenant, 'order', '1', type, number, open_since FROM waits WHERE number = 1`}},
 		{"wait 2 has a key row that it must not have", step{sql: `INSERT INTO wait_keys SELECT tenant, 'order', '9', type, 2, 0 FROM waits WHERE number = 2`}, step{sql: `DELETE FROM wait_keys WHERE value = '9'`}},
-		{"event 7 has a key row that it must not have", step{sql: `INSERT INTO event_keys VALUES ('acme', 'order', '9', 'paid', 7, 0)`}, step{sql: `DELETE FROM event_keys WHERE number = 7`}},
+		{"event 7 has a key row that it must not have", step{sql: `INSERT INTO event_keys VALUES ('acme', 'order', '9', 'paid', 7, 0, NULL)`}, step{sql: `DELETE FROM event_keys WHERE number = 7`}},
+		{"the key rows of event 1 say another age", step{sql: `UPDATE event_keys SET live_since = live_since + 1 WHERE number = 1`}, step{sql: `UPDATE event_keys SET live_since = live_since - 1 WHERE number = 1`}},
+		{"the key rows of event 1 say another age", step{sql: `UPDATE event_keys SET expires_at = 1 WHERE number = 1`}, step{sql: `UPDATE event_keys SET expires_at = NULL WHERE number = 1`}},
+		{"dead letter 3 has not all its key rows", step{sql: `DELETE FROM dead_keys`}, step{sql: `INSERT INTO dead_keys VALUES ('acme', 'lost', '1', 3)`}},
+		{"event 1 has a key row of dead letters", step{sql: `INSERT INTO dead_keys VALUES ('acme', 'order', '1', 1)`}, step{sql: `DELETE FROM dead_keys WHERE number = 1`}},
+		{"event 3 has a key row of dead letters", step{sql: `INSERT INTO dead_keys VALUES ('acme', 'lost', '2', 3)`}, step{sql: `DELETE FROM dead_keys WHERE value = '2'`}},
 		{"parked wait 3 holds an event that is not claimed for it", step{sql: `UPDATE events SET claim_effect = 'x' WHERE number = 2`}, step{sql: `UPDATE events SET claim_effect = 'w' WHERE number = 2`}},
 		{"event 2 is claimed for a wait that does not hold it", step{sql: `UPDATE waits SET held_number = 1 WHERE number = 3`}, step{sql: `UPDATE waits SET held_number = 2 WHERE number = 3`}},
 		{"the history of workflow acme", step{sql: `UPDATE workflows SET head_seq = head_seq + 1`}, step{sql: `UPDATE workflows SET head_seq = head_seq - 1`}},

@@ -116,6 +116,23 @@ WHERE e.number IS NULL OR e.state <> 'live' OR e.tenant <> i.tenant OR e.type <>
 		"live event %s has not all its key rows, so waits may miss it",
 	},
 	{
+		`SELECT DISTINCT i.number FROM event_keys i JOIN events e ON e.number = i.number
+WHERE e.state = 'live' AND (i.live_since <> e.live_since OR i.expires_at IS NOT e.expires_at) LIMIT ?`,
+		"the key rows of event %s say another age or expiry, so sweeps misjudge it",
+	},
+	{
+		`SELECT DISTINCT i.number FROM dead_keys i LEFT JOIN events e ON e.number = i.number
+WHERE e.number IS NULL OR e.state <> 'dead' OR e.purged OR e.tenant <> i.tenant
+	OR NOT EXISTS (SELECT 1 FROM json_each(iif(json_valid(e.keys), e.keys, '[]')) p WHERE` + isKey + `) LIMIT ?`,
+		"event %s has a key row of dead letters that it must not have",
+	},
+	{
+		`SELECT e.number FROM events e WHERE e.state = 'dead' AND NOT e.purged AND json_valid(e.keys)
+	AND (SELECT count(*) FROM json_each(iif(json_valid(e.keys), e.keys, '[]')) p JOIN dead_keys i ON i.tenant = e.tenant AND i.number = e.number AND` + isKey + `)
+		<> json_array_length(e.keys) LIMIT ?`,
+		"dead letter %s has not all its key rows, so lists by key miss it",
+	},
+	{
 		`SELECT DISTINCT i.number FROM wait_keys i LEFT JOIN waits w ON w.number = i.number
 WHERE w.number IS NULL OR w.held_number IS NOT NULL OR w.tenant <> i.tenant OR w.type <> i.type OR NOT (` + waitKey + `) LIMIT ?`,
 		"wait %s has a key row that it must not have",

@@ -30,6 +30,11 @@ var laws = map[string]string{
 	"a live event without its key rows": `SELECT count(*) FROM events e WHERE e.state = 'live'
 		AND (SELECT count(*) FROM event_keys i WHERE i.number = e.number) <> json_array_length(e.keys)`,
 	"key rows of an event that is not live": `SELECT count(*) FROM event_keys i LEFT JOIN events e ON e.number = i.number WHERE e.state IS NOT 'live'`,
+	"key rows that say another age or expiry": `SELECT count(*) FROM event_keys i JOIN events e ON e.number = i.number
+		WHERE i.live_since <> e.live_since OR i.expires_at IS NOT e.expires_at`,
+	"a letter without its key rows, or key rows without their letter": `SELECT abs((SELECT count(*) FROM dead_keys) -
+		(SELECT coalesce(sum(json_array_length(keys)), 0) FROM events WHERE state = 'dead' AND NOT purged)) +
+		(SELECT count(*) FROM dead_keys i LEFT JOIN events e ON e.number = i.number WHERE e.state IS NOT 'dead' OR e.purged)`,
 	"an open wait without its key rows": `SELECT count(*) FROM waits w WHERE w.held_number IS NULL
 		AND (SELECT count(*) FROM wait_keys i WHERE i.number = w.number) <> json_array_length(w.keys)`,
 	"key rows of a wait that is not open": `SELECT count(*) FROM wait_keys i LEFT JOIN waits w ON w.number = i.number

@@ -20,6 +20,10 @@ var statements = map[string]string{
 	"update corrupt event": updateCorruptEventSQL, "delete event keys": deleteEventKeysSQL, "update wait": updateWaitSQL,
 	"update corrupt wait": updateCorruptWaitSQL, "delete wait": deleteWaitSQL, "delete wait key": deleteWaitKeySQL, "move mark": moveMarkSQL,
 	"delete mark": deleteMarkSQL, "bump workflow": bumpWorkflowSQL, "consume event": consumeEventSQL,
+	"retire event": retireEventSQL, "delete dead key": deleteDeadKeySQL, "ageing": ageingSQL, "expiring": expiringSQL, "event tenant": eventTenantSQL,
+	"events of op": eventsOfOpSQL, "letters up": deadAll + upwards, "letters down": deadAll + downwards, "letters of type up": deadOfType + upwards,
+	"letters of type down": deadOfType + downwards, "letters of reason up": deadOfReason + upwards, "letters of reason down": deadOfReason + downwards,
+	"letters of key up": deadOfKey + upwards, "letters of key down": deadOfKey + downwards,
 }
 
 // TestPlans: no statement looks at more rows than it is asked for (S8). SQLite plans without statistics here, so what is planned on an empty store is planned

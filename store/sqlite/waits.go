@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
@@ -169,6 +170,7 @@ SELECT count(*), min(live_since) FROM (
 SELECT count(*), min(parked_at) FROM (
 	SELECT parked_at FROM waits INDEXED BY waits_due WHERE held_number IS NOT NULL AND quarantined_at IS NULL LIMIT ? + 0)`
 	quarantinedDepthSQL = `SELECT count(*) FROM (SELECT 1 FROM waits INDEXED BY waits_quarantined WHERE quarantined_at IS NOT NULL LIMIT ? + 0)`
+	deadDepthSQL        = `SELECT count(*) FROM (SELECT 1 FROM events INDEXED BY events_dead_reason WHERE dead_reason = ? AND dead_at IS NOT NULL AND NOT purged LIMIT ? + 0)`
 	wokenDepthSQL       = `SELECT count(*), min(since) FROM (SELECT since FROM woken LIMIT ? + 0)`
 )
 
@@ -186,6 +188,18 @@ func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 		{wokenDepthSQL, func(c *columns) { d.Woken, d.OldestWoken = c.Tally(), c.InstantOrNone() }},
 	} {
 		if err := r.query(ctx, q.sql, func(c *columns) error { q.each(c); return nil }, max(most, 0)); err != nil {
+			return d, err
+		}
+	}
+	d.Dead = map[rendezvous.DeadReason]int{}
+	for _, reason := range rendezvous.DeadReasons {
+		err := r.query(ctx, deadDepthSQL, func(c *columns) error {
+			if n := c.Tally(); n > 0 {
+				d.Dead[reason] = n
+			}
+			return nil
+		}, string(reason), max(most, 0))
+		if err != nil {
 			return d, err
 		}
 	}

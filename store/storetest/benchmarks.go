@@ -116,6 +116,31 @@ func OfferAll(tb testing.TB, s store.Store, events []store.BufferItem, want stor
 	}
 }
 
+// farAhead is behind every event of a benchmark.
+var farAhead = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// requeueAll brings letters of a tenant back in batches.
+func requeueAll(tb testing.TB, s store.Store, events []store.BufferItem) {
+	tb.Helper()
+	for len(events) > 0 {
+		n := min(batchSize, len(events))
+		t, err := s.Tenant(events[0].Tenant)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		var sel store.Selection
+		for _, e := range events[:n] {
+			sel.Events = append(sel.Events, e.Event.EventID)
+		}
+		done, err := t.RequeueDeadLetters(context.Background(), sel, store.Requeue{}, *kim, ID("op"), time.Time{})
+		if err != nil || done.Items[0].Outcome != store.RequeueRequeued {
+			tb.Error(err, done.Items)
+			return
+		}
+		events = events[n:]
+	}
+}
+
 // inShares lets clients work shares of whole batches at once, as several workers would.
 func inShares(clients, n int, work func(from, n int)) {
 	var all sync.WaitGroup
@@ -154,6 +179,32 @@ func Benchmarks(b *testing.B, open func(b *testing.B) backend.Backend) {
 		}, func(b *testing.B, s store.Store, from, n int) {
 			RegisterAll(b, s, WaitsOf("acme", from, n), store.RegisterAnswered)
 		})
+	})
+	b.Run("SweepUnclaimed", func(b *testing.B) { // retires events that nobody wanted, 5,000 a page
+		measured(b, open, func(b *testing.B, s store.Store, _ backend.Backend) { BufferAll(b, s, EventsOf("acme", 0, b.N)) },
+			func(b *testing.B, s store.Store, from, n int) {
+				for left := n; left > 0; {
+					swept, err := s.SweepUnclaimed(context.Background(), farAhead, farAhead, "", 5000)
+					if err != nil {
+						b.Error(err)
+					}
+					if left -= len(swept.Retired); len(swept.Retired) == 0 {
+						break // other clients did
+					}
+				}
+			})
+	})
+	b.Run("RequeueDeadLetters", func(b *testing.B) { // brings dead letters back
+		measured(b, open, func(b *testing.B, s store.Store, _ backend.Backend) {
+			BufferAll(b, s, EventsOf("acme", 0, b.N))
+			for more := true; more; {
+				swept, err := s.SweepUnclaimed(context.Background(), farAhead, farAhead, "", 5000)
+				if err != nil {
+					b.Fatal(err)
+				}
+				more = swept.More
+			}
+		}, func(b *testing.B, s store.Store, from, n int) { requeueAll(b, s, EventsOf("acme", from, n)) })
 	})
 	b.Run("OneByOne", func(b *testing.B) { // buffers an event and offers it to its wait, 32 callers at once, each alone
 		x := open(b)

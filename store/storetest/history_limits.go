@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
@@ -21,6 +22,9 @@ func pageLimits(t *testing.T, h *Harness) {
 		regs[i] = store.RegisterItem{Tenant: f.Name(), Registration: store.Registration{Wait: r.Wait(fmt.Sprint("w", i), "paid")}}
 	}
 	must(h.Store.RegisterBatch(ctx, regs, now))(t, "register")
+	BufferAll(t, h.Store, EventsOf(f.Name(), 0, 101))
+	h.Advance(time.Second)
+	f.Sweep(0)
 	for _, v := range []struct {
 		name      string
 		page      func(limit int) (int, error)
@@ -48,6 +52,10 @@ func pageLimits(t *testing.T, h *Harness) {
 		{"AbandonedRuns", func(n int) (int, error) { p, _, err := h.Store.AbandonedRuns(ctx, n, ""); return len(p), err }, 0, 0, false},
 		{"TakeParked", func(n int) (int, error) { p, err := h.Store.TakeParked(ctx, n, 0); return len(p.Rows), err }, 0, 0, false},
 		{"TakeWoken", func(n int) (int, error) { p, err := h.Store.TakeWoken(ctx, n); return len(p.Rows), err }, 0, 0, false},
+		{"DeadLetters", func(n int) (int, error) {
+			p, err := f.DeadLetters(ctx, store.DeadFilter{}, n, "", false)
+			return len(p.Letters), err
+		}, 100, 1000, true},
 		{"TakeUnmet", func(n int) (int, error) {
 			p, _, err := h.Store.TakeUnmet(ctx, grace, n, 0, "")
 			return len(p.Rows), err

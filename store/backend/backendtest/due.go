@@ -328,6 +328,10 @@ func depths(x *bench) {
 	x.stored(acme, "first", key("1"))
 	x.advance(time.Second)
 	x.stored(globex, "second")
+	x.letter(acme, "lost", rendezvous.DeadUnclaimed)
+	x.letter(globex, "lost", rendezvous.DeadUnclaimed)
+	x.letter(acme, "secret", rendezvous.DeadErased)
+	x.purged(x.letter(acme, "purged", rendezvous.DeadExpired))
 	x.opened(w, "open", key("9"))
 	parkedSince := x.now()
 	x.parked(w, "parked")
@@ -338,7 +342,9 @@ func depths(x *bench) {
 		eq(x, "depths", got(r.Depths(ctx, 10))(x), backend.Depths{
 			LiveEvents: 2, OpenWaits: 1, ParkedWaits: 1, QuarantinedWaits: 1, Woken: 1,
 			OldestLiveEvent: start, OldestParked: parkedSince, OldestWoken: start,
+			Dead: map[rendezvous.DeadReason]int{rendezvous.DeadUnclaimed: 2, rendezvous.DeadErased: 1},
 		})
+		eq(x, "dead up to 1", got(r.Depths(ctx, 1))(x).Dead, map[rendezvous.DeadReason]int{rendezvous.DeadUnclaimed: 1, rendezvous.DeadErased: 1})
 		eq(x, "depths up to 1", got(r.Depths(ctx, 1))(x).LiveEvents, 1)
 	})
 }

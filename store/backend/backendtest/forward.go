@@ -274,6 +274,22 @@ func (t spyTx) Abandoned(_ context.Context, after backend.AbandonedPosition, lim
 	return note[[]*backend.Workflow](t, "Abandoned", after, limit)
 }
 
+func (t spyTx) DeadLetters(_ context.Context, tenant string, w backend.DeadWalk, limit int) ([]*backend.Event, int64, error) {
+	return note2[[]*backend.Event, int64](t, "DeadLetters", tenant, w, limit)
+}
+
+func (t spyTx) CountDead(_ context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, error) {
+	return note[map[rendezvous.DeadReason]int](t, "CountDead", tenant, f, most)
+}
+
+func (t spyTx) EventsOfOp(_ context.Context, tenant, op string, limit int) ([]*backend.Event, error) {
+	return note[[]*backend.Event](t, "EventsOfOp", tenant, op, limit)
+}
+
+func (t spyTx) OverdueEvents(_ context.Context, o backend.Overdue, limit int) (backend.OverdueEvents, error) {
+	return note[backend.OverdueEvents](t, "OverdueEvents", o, limit)
+}
+
 func (t spyTx) Depths(_ context.Context, most int) (backend.Depths, error) {
 	return note[backend.Depths](t, "Depths", most)
 }

@@ -70,13 +70,13 @@ func Event(c *Columns) *backend.Event {
 		ClaimRun: c.Text(), ClaimEffect: c.Text(), ClaimedAt: c.InstantOrNone(), Workflow: c.Text(), Run: c.Text(), Effect: c.Text(), Seq: c.Count(),
 		DeadReason: rendezvous.DeadReason(c.Text()), DeadDetail: c.Text(), DeadAt: c.InstantOrNone(), Erased: c.Boolean(),
 		OfferFailures: c.Tally(), Take: c.Count(), TakeUntil: c.InstantOrNone(), TakeOpen: c.Boolean(), Takes: c.Tally(), Requeues: c.Tally(),
-		Minted: c.Operator(), Trace: rendezvous.Trace{Parent: c.Text(), State: c.Text()},
+		Purged: c.Boolean(), Op: c.Text(), OpBy: c.Operator(), Minted: c.Operator(), Trace: rendezvous.Trace{Parent: c.Text(), State: c.Text()},
 	}
 	if e.HasPayload = !c.Absent(); e.HasPayload {
 		e.PayloadSize = c.Tally()
 	}
 	e.ContentType, e.Payload = c.Text(), c.Bytes()
-	e.Keyed = e.Live()
+	e.Keyed, e.Listed = e.Live(), e.Dead()
 	c.Judge(e.Unsound())
 	e.Corrupt = c.Corrupt("event", "tenant", e.Tenant, "source", e.Source, "id", e.ID, "number", e.Number)
 	return e

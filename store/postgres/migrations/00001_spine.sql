@@ -185,6 +185,10 @@ CREATE TABLE events (
     take_open      boolean NOT NULL,
     takes          integer NOT NULL,
     requeues       integer NOT NULL,
+    purged         boolean NOT NULL,
+    op             text COLLATE "C" NOT NULL, -- the last requeue or purge, and who asked for it
+    op_actor       text COLLATE "C" NOT NULL,
+    op_basis       text COLLATE "C" NOT NULL,
     minted_actor   text COLLATE "C" NOT NULL,
     minted_basis   text COLLATE "C" NOT NULL,
     trace_parent   text COLLATE "C" NOT NULL,
@@ -194,15 +198,34 @@ CREATE TABLE events (
     CONSTRAINT events_state CHECK (state IN ('live', 'claimed', 'consumed', 'dead')),
     CONSTRAINT events_claim CHECK ((state = 'claimed') = (claim_run <> '') AND (claim_run = '') = (claim_effect = '') AND (claim_run = '') = (claimed_at IS NULL)),
     CONSTRAINT events_answer CHECK ((state = 'consumed') = (seq > 0) AND (seq > 0) = (workflow_id <> '' AND run_id <> '' AND effect <> '')),
-    CONSTRAINT events_death CHECK (state <> 'dead' OR (dead_reason <> '' AND dead_at IS NOT NULL)),
+    CONSTRAINT events_death CHECK ((state = 'dead') = (dead_at IS NOT NULL) AND (state <> 'dead' OR dead_reason <> '')),
     -- An answered event's payload is the history's; an erased one has neither payload nor digest and is never live again (I10).
     CONSTRAINT events_payload CHECK ((state <> 'consumed' OR payload IS NULL) AND erased = (digest IS NULL) AND (NOT erased OR (payload IS NULL AND state NOT IN ('live', 'claimed')))),
     CONSTRAINT events_keys CHECK (cardinality(keys) % 2 = 0),
+    -- A purged letter is dead for good, without payload and keys.
+    CONSTRAINT events_purged CHECK (NOT purged OR (state = 'dead' AND payload IS NULL AND cardinality(keys) = 0)),
+    CONSTRAINT events_op CHECK ((op = '') = (op_actor = '') AND (op = '') = (op_basis = '')),
     CONSTRAINT events_minted CHECK ((minted_actor = '') = (minted_basis = ''))
 ) WITH (fillfactor = 60);
 
 -- Standing claims by the wait that holds them.
 CREATE INDEX events_claimed ON events (tenant COLLATE "POSIX", claim_run, claim_effect) WHERE claim_run <> '';
+
+-- Dead letters in the order of lists, by what one looks for; dead_at is theirs alone. A free delivery changes none of these columns.
+CREATE INDEX events_dead ON events (tenant COLLATE "POSIX", number) INCLUDE (dead_reason) WHERE dead_at IS NOT NULL AND NOT purged;
+CREATE INDEX events_dead_type ON events (tenant COLLATE "POSIX", type, number) WHERE dead_at IS NOT NULL AND NOT purged;
+CREATE INDEX events_dead_reason ON events (dead_reason, tenant COLLATE "POSIX", number) WHERE dead_at IS NOT NULL AND NOT purged;
+-- What a requeue or purge was about, for its repeat.
+CREATE INDEX events_op ON events (tenant COLLATE "POSIX", op, number) WHERE op <> '';
+
+-- Dead letters by key: rows exist exactly for those that lists show, one for each key as it was buffered.
+CREATE TABLE dead_keys (
+    tenant    text COLLATE "C" NOT NULL,
+    namespace text COLLATE "C" NOT NULL,
+    value     text COLLATE "C" NOT NULL,
+    number    bigint NOT NULL,
+    PRIMARY KEY (tenant, namespace, value, number)
+);
 
 -- The match index: key rows exist exactly for live events. A targeted event has one, under namespace '' and its run; one without keys has one, under '' and ''.
 CREATE TABLE event_keys (
@@ -212,12 +235,16 @@ CREATE TABLE event_keys (
     type       text COLLATE "C" NOT NULL,
     number     bigint NOT NULL,
     live_since timestamptz NOT NULL,
+    expires_at timestamptz,
     PRIMARY KEY (tenant, namespace, value, type, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
 -- Walks what is live in order, and finds an event's key rows. It is on an expression so that no plan can take it for the order of one key's rows, whose
 -- place is the primary key: a walk over all that is live, as soon as there are many rows and no statistics.
 CREATE INDEX event_keys_number ON event_keys ((number + 0));
+-- What falls due: events without an expiry of their own by age (and the others, for who looks for what is new), those with one by that.
+CREATE INDEX event_keys_since ON event_keys (tenant COLLATE "POSIX", (expires_at IS NOT NULL), live_since, number);
+CREATE INDEX event_keys_expiring ON event_keys (tenant COLLATE "POSIX", expires_at, number) WHERE expires_at IS NOT NULL;
 
 -- Waits: what is registered and not answered.
 CREATE TABLE waits (

@@ -1,10 +1,10 @@
 -- Key rows of what is matchable again. A row left over by a hand is the very row that is to be there.
 INSERT INTO event_keys (
-    tenant, namespace, value, type, number, live_since)
+    tenant, namespace, value, type, number, live_since, expires_at)
 SELECT
-    n.tenant, n.namespace, n.value, n.type, n.number, n.live_since
+    n.tenant, n.namespace, n.value, n.type, n.number, n.live_since, n.expires_at
 FROM unnest(
-    $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[])
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::timestamptz[])
 AS n (
-    tenant, namespace, value, type, number, live_since)
+    tenant, namespace, value, type, number, live_since, expires_at)
 ON CONFLICT DO NOTHING

@@ -171,6 +171,10 @@ CREATE TABLE events (
     take_open      INTEGER NOT NULL,
     takes          INTEGER NOT NULL,
     requeues       INTEGER NOT NULL,
+    purged         INTEGER NOT NULL,
+    op             TEXT NOT NULL, -- the last requeue or purge, and who asked for it
+    op_actor       TEXT NOT NULL,
+    op_basis       TEXT NOT NULL,
     minted_actor   TEXT NOT NULL,
     minted_basis   TEXT NOT NULL,
     trace_parent   TEXT NOT NULL,
@@ -181,14 +185,34 @@ CREATE TABLE events (
     CONSTRAINT events_state CHECK (state IN ('live', 'claimed', 'consumed', 'dead')),
     CONSTRAINT events_claim CHECK ((state = 'claimed') = (claim_run <> '') AND (claim_run = '') = (claim_effect = '') AND (claim_run = '') = (claimed_at IS NULL)),
     CONSTRAINT events_answer CHECK ((state = 'consumed') = (seq > 0) AND (seq > 0) = (workflow_id <> '' AND run_id <> '' AND effect <> '')),
-    CONSTRAINT events_death CHECK (state <> 'dead' OR (dead_reason <> '' AND dead_at IS NOT NULL)),
+    CONSTRAINT events_death CHECK ((state = 'dead') = (dead_at IS NOT NULL) AND (state <> 'dead' OR dead_reason <> '')),
     -- An answered event's payload is the history's; an erased one has neither payload nor digest and is never live again (I10).
     CONSTRAINT events_payload CHECK ((state <> 'consumed' OR payload IS NULL) AND erased = (digest IS NULL) AND (NOT erased OR (payload IS NULL AND state NOT IN ('live', 'claimed')))),
+    -- A purged letter is dead for good, without payload and keys.
+    CONSTRAINT events_purged CHECK (NOT purged OR (state = 'dead' AND payload IS NULL AND keys = '[]')),
+    CONSTRAINT events_op CHECK ((op = '') = (op_actor = '') AND (op = '') = (op_basis = '')),
     CONSTRAINT events_minted CHECK ((minted_actor = '') = (minted_basis = ''))
 ) STRICT;
 
 -- Standing claims by the wait that holds them.
 CREATE INDEX events_claimed ON events (tenant, claim_run, claim_effect) WHERE claim_run <> '';
+
+-- Dead letters in the order of lists, by what one looks for. No predicate names a column that a free delivery changes; where letters are counted, the index has the
+-- columns of its own predicate too, so that no row is read.
+CREATE INDEX events_dead ON events (tenant, number, dead_reason, dead_at, purged) WHERE dead_at IS NOT NULL AND NOT purged;
+CREATE INDEX events_dead_type ON events (tenant, type, number) WHERE dead_at IS NOT NULL AND NOT purged;
+CREATE INDEX events_dead_reason ON events (dead_reason, tenant, number, dead_at, purged) WHERE dead_at IS NOT NULL AND NOT purged;
+-- What a requeue or purge was about, for its repeat.
+CREATE INDEX events_op ON events (tenant, op, number) WHERE op <> '';
+
+-- Dead letters by key: rows exist exactly for those that lists show, one for each key as it was buffered.
+CREATE TABLE dead_keys (
+    tenant    TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    value     TEXT NOT NULL,
+    number    INTEGER NOT NULL,
+    PRIMARY KEY (tenant, namespace, value, number)
+) STRICT, WITHOUT ROWID;
 
 -- The match index: key rows exist exactly for live events. A targeted event has one, under namespace '' and its run; one without keys has one, under '' and ''.
 CREATE TABLE event_keys (
@@ -198,11 +222,15 @@ CREATE TABLE event_keys (
     type       TEXT NOT NULL,
     number     INTEGER NOT NULL,
     live_since INTEGER NOT NULL,
+    expires_at INTEGER,
     PRIMARY KEY (tenant, namespace, value, type, number)
 ) STRICT, WITHOUT ROWID;
 
 -- Walks what is live in order, and finds an event's key rows.
 CREATE INDEX event_keys_number ON event_keys (number);
+-- What falls due: events without an expiry of their own by age (and the others, for who looks for what is new), those with one by that.
+CREATE INDEX event_keys_since ON event_keys (tenant, (expires_at IS NOT NULL), live_since, number);
+CREATE INDEX event_keys_expiring ON event_keys (tenant, expires_at, number) WHERE expires_at IS NOT NULL;
 
 -- Waits: what is registered and not answered.
 CREATE TABLE waits (

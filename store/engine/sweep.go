@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// Pages of SweepUnclaimed.
+const (
+	defaultSweep = 500
+	maxSweep     = 5000
+)
+
+// SweepUnclaimed implements [store.Sweeper] plane-wide.
+func (e *Engine) SweepUnclaimed(ctx context.Context, olderThan, at time.Time, reason string, limit int) (store.Swept, error) {
+	return e.sweep(ctx, "", olderThan, at, reason, limit)
+}
+
+// SweepUnclaimed implements [store.Sweeper] for the tenant.
+func (t *tenant) SweepUnclaimed(ctx context.Context, olderThan, at time.Time, reason string, limit int) (store.Swept, error) {
+	return t.sweep(ctx, t.name, olderThan, at, reason, limit)
+}
+
+func (e *Engine) sweep(ctx context.Context, tenant string, olderThan, at time.Time, reason string, limit int) (store.Swept, error) {
+	limit, err := rendezvous.PageLimit(limit, defaultSweep, maxSweep)
+	if err != nil {
+		return store.Swept{}, err
+	}
+	since, err := checkCutoff(olderThan)
+	if err != nil {
+		return store.Swept{}, err
+	}
+	if err := rendezvous.CheckReason("reason", reason); err != nil {
+		return store.Swept{}, err
+	}
+	var swept store.Swept
+	notices, err := e.update(ctx, "sweep_unclaimed", at, func(ctx context.Context, u *unit) (err error) {
+		swept, err = u.sweep(ctx, backend.Overdue{Tenant: tenant, Since: since, At: u.at}, reason, limit)
+		return err
+	})
+	if err != nil {
+		return store.Swept{}, err
+	}
+	swept.Notices = notices
+	return swept, nil
+}
+
+// checkCutoff judges a window's end. A window longer than time itself ends before all instants, which is none (S9, SW-2).
+func checkCutoff(olderThan time.Time) (time.Time, error) {
+	if olderThan.UTC().Year() < 1 {
+		return time.Time{}, nil
+	}
+	return rendezvous.Instant(olderThan), rendezvous.CheckInstant("older_than", olderThan)
+}
+
+// sweep retires a page of what is due. What may meet an open wait is judged here: what does is named and offered instead (SW-6).
+func (u *unit) sweep(ctx context.Context, o backend.Overdue, reason string, limit int) (store.Swept, error) {
+	found, err := u.tx.OverdueEvents(ctx, o, limit)
+	if err != nil {
+		return store.Swept{}, err
+	}
+	alone, unmet, err := u.apart(ctx, found.Near)
+	if err != nil {
+		return store.Swept{}, err
+	}
+	swept := store.Swept{More: found.More}
+	due := append(alone, found.Due...)
+	if len(due) > limit {
+		due, swept.More = due[:limit], true
+	}
+	slices.SortStableFunc(due, func(a, b *backend.Event) int {
+		return cmp.Or(cmp.Compare(o.Late(b), o.Late(a)), cmp.Compare(a.Number, b.Number))
+	})
+	for _, e := range due {
+		swept.Retired = append(swept.Retired, u.retire(e, reason))
+	}
+	for _, e := range unmet {
+		swept.Unmet = append(swept.Unmet, eventRef(e))
+	}
+	u.notices.Events = append(u.notices.Events, swept.Unmet...)
+	return swept, nil
+}
+
+// retire makes a live event a dead letter for its age.
+func (u *unit) retire(e *backend.Event, detail string) store.RetiredEvent {
+	reason := rendezvous.DeadUnclaimed
+	if !e.ExpiresAt.IsZero() {
+		reason = rendezvous.DeadExpired
+	}
+	u.kill(e, reason, detail)
+	return store.RetiredEvent{Tenant: e.Tenant, EventID: rendezvous.EventID{Source: e.Source, ID: e.ID}, Type: e.Type, Reason: reason}
+}
+
+// apart tells events that meet an open wait from those that do not. A wait of a run that is sealed, possible only after a restore, meets nothing (M5).
+func (u *unit) apart(ctx context.Context, near []*backend.Event) (alone, unmet []*backend.Event, err error) {
+	if len(near) == 0 {
+		return nil, nil, nil
+	}
+	x := newIndex(u.tx, u.at)
+	for {
+		nodes, waits, err := u.lowestWaits(ctx, x, near)
+		if err != nil {
+			return nil, nil, err
+		}
+		more, err := u.passSealed(ctx, x, waits)
+		if err != nil {
+			return nil, nil, err
+		}
+		if more {
+			continue
+		}
+		for i, n := range nodes {
+			if waits[i] == nil {
+				alone = append(alone, n.Event)
+			} else {
+				unmet = append(unmet, n.Event)
+			}
+		}
+		return alone, unmet, nil
+	}
+}
+
+// passSealed has the index pass over waits of sealed runs, and reports whether it did not before.
+func (u *unit) passSealed(ctx context.Context, x *index, waits []*waitNode) (more bool, err error) {
+	var keys []backend.RunKey
+	for _, w := range waits {
+		if w != nil {
+			keys = append(keys, backend.RunKey{Tenant: w.Tenant, ID: w.RunID})
+		}
+	}
+	if keys = distinct(keys); len(keys) == 0 {
+		return false, nil
+	}
+	runs, err := u.tx.Runs(ctx, keys)
+	if err != nil {
+		return false, err
+	}
+	for _, k := range keys {
+		if r := runs[k]; r == nil || !r.SealedAt.IsZero() {
+			x.sealed[k], more = struct{}{}, true
+		}
+	}
+	x.pass()
+	return more, nil
+}

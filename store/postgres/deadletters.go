@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// sought is what an index of dead letters is asked for: of a key its namespace and value.
+func sought(f *backend.DeadFilter) (by backend.DeadIndex, what, value string) {
+	switch by, _ = f.Index(); by {
+	case backend.DeadByType:
+		what = f.Type
+	case backend.DeadByReason:
+		what = string(f.Reason)
+	case backend.DeadByKey:
+		what, value = f.Key.Namespace, f.Key.Value
+	}
+	return by, what, value
+}
+
+// DeadLetters implements [backend.Reader].
+func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadWalk, limit int) ([]*backend.Event, int64, error) {
+	_, what, value := sought(&w.Filter)
+	next := func(by backend.DeadIndex, after int64, n int) (found []int64, err error) {
+		sql := deadUpSQL
+		if !w.Up {
+			sql = deadDownSQL
+			if after == 0 {
+				after = math.MaxInt64
+			}
+		}
+		err = r.query(ctx, sql, func(c *columns) error { found = append(found, c.Bigint()); return nil }, tenant, after, int64(n), string(by), what, value)
+		return found, err
+	}
+	return w.Page(limit, next, func(numbers []int64) (map[int64]*backend.Event, error) { return r.EventsByNumber(ctx, numbers, false) })
+}
+
+// CountDead implements [backend.Reader].
+func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, error) {
+	limit := int64(most)
+	if most == 0 {
+		limit = math.MaxInt64
+	}
+	counts := map[rendezvous.DeadReason]int{}
+	add := func(c *columns) error { counts[rendezvous.DeadReason(c.Text())] = int(c.Bigint()); return nil }
+	if f == (backend.DeadFilter{}) {
+		return counts, r.query(ctx, countLettersSQL, add, tenant, limit)
+	}
+	by, what, value := sought(&f)
+	return counts, r.query(ctx, countFilteredLettersSQL, add, tenant, limit, string(by), what, string(f.Reason), f.Type, f.Source,
+		instantOrNull(f.ReceivedAfter), instantOrNull(f.ReceivedBefore), instantOrNull(f.DeadAfter), instantOrNull(f.DeadBefore), value)
+}
+
+// EventsOfOp implements [backend.Reader].
+func (r *reader) EventsOfOp(ctx context.Context, tenant, op string, limit int) ([]*backend.Event, error) {
+	return r.eventRows(ctx, eventsOfOpSQL, tenant, op, int64(limit))
+}
+
+// instantOrNull is an instant as a parameter, NULL where there is none.
+func instantOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t
+}

@@ -1,0 +1,14 @@
+-- Events that fell due, locked and judged again; rows locked by others are passed over.
+SELECT
+    e.number, e.version, e.tenant, e.source, e.id, e.type, e.keys, e.digest, e.received_at, e.live_since, e.expires_at, e.target, e.state,
+    e.claim_run, e.claim_effect, e.claimed_at, e.workflow_id, e.run_id, e.effect, e.seq, e.dead_reason, e.dead_detail, e.dead_at, e.erased,
+    e.offer_failures, e.take, e.take_until, e.take_open, e.takes, e.requeues, e.purged, e.op, e.op_actor, e.op_basis, e.minted_actor, e.minted_basis, e.trace_parent, e.trace_state,
+    octet_length(e.payload),
+    '', NULL::bytea -- no payload leaves the store
+FROM unnest($1::bigint[]) WITH ORDINALITY AS k (number, place)
+CROSS JOIN LATERAL (
+    SELECT * FROM events e
+    WHERE e.number = k.number AND e.state = 'live' AND CASE WHEN e.expires_at IS NULL THEN e.live_since <= $2 ELSE e.expires_at <= $3 END
+    FOR NO KEY UPDATE SKIP LOCKED
+) e
+ORDER BY k.place

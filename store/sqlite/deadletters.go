@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"context"
+	"math"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// The orders of dead letters, both ways. Parameters 1 to 4 are the tenant, the number where the page begins, its limit, and what the index is for; of a key that
+// is its namespace, and its value is the fifth.
+const (
+	isLetter = ` AND dead_at IS NOT NULL AND NOT purged`
+
+	deadAll      = `SELECT number FROM events INDEXED BY events_dead WHERE tenant = ?1 AND ?4 = ?4` + isLetter
+	deadOfType   = `SELECT number FROM events INDEXED BY events_dead_type WHERE tenant = ?1 AND type = ?4` + isLetter
+	deadOfReason = `SELECT number FROM events INDEXED BY events_dead_reason WHERE tenant = ?1 AND dead_reason = ?4` + isLetter
+	deadOfKey    = `SELECT number FROM dead_keys WHERE tenant = ?1 AND namespace = ?4 AND value = ?5`
+
+	upwards   = ` AND number > ?2 ORDER BY number LIMIT ?3 + 0`
+	downwards = ` AND number < ?2 ORDER BY number DESC LIMIT ?3 + 0`
+)
+
+// letters are the statements of one index: upwards, downwards, and all that pass, for a count.
+type letters struct{ up, down, count string }
+
+var letterIndexes = map[backend.DeadIndex]letters{
+	backend.DeadAll:      {deadAll + upwards, deadAll + downwards, countLetters + `(` + deadAll + upwards + `)` + passingLetters},
+	backend.DeadByType:   {deadOfType + upwards, deadOfType + downwards, countLetters + `(` + deadOfType + upwards + `)` + passingLetters},
+	backend.DeadByReason: {deadOfReason + upwards, deadOfReason + downwards, countLetters + `(` + deadOfReason + upwards + `)` + passingLetters},
+	backend.DeadByKey:    {deadOfKey + upwards, deadOfKey + downwards, countLetters + `(` + deadOfKey + upwards + `)` + passingLetters},
+}
+
+// The rest of a filter, as rows are looked at. Parameters 6 to 12 are reason, type, source and the two intervals, 13 the most to count.
+const (
+	countLetters   = `SELECT dead_reason, count(*) FROM (SELECT e.dead_reason FROM `
+	passingLetters = ` i CROSS JOIN events e ON e.number = i.number
+WHERE (?6 = '' OR e.dead_reason = ?6) AND (?7 = '' OR e.type = ?7) AND (?8 = '' OR e.source = ?8)
+	AND (?9 IS NULL OR e.received_at >= ?9) AND (?10 IS NULL OR e.received_at <= ?10)
+	AND (?11 IS NULL OR e.dead_at >= ?11) AND (?12 IS NULL OR e.dead_at <= ?12)
+ORDER BY i.number LIMIT ?13 + 0) GROUP BY dead_reason`
+
+	// All letters: the index tells their reasons.
+	countAllLettersSQL = `
+SELECT dead_reason, count(*) FROM (
+	SELECT dead_reason FROM events INDEXED BY events_dead WHERE tenant = ?1` + isLetter + ` ORDER BY number LIMIT ?2 + 0) GROUP BY dead_reason`
+)
+
+// letterArgs are the parameters of an index.
+func letterArgs(tenant string, f *backend.DeadFilter, after int64, n int) []any {
+	by, _ := f.Index()
+	args := []any{tenant, after, n, "", ""}
+	switch by {
+	case backend.DeadByType:
+		args[3] = f.Type
+	case backend.DeadByReason:
+		args[3] = string(f.Reason)
+	case backend.DeadByKey:
+		args[3], args[4] = f.Key.Namespace, f.Key.Value
+		return args
+	}
+	return args[:4]
+}
+
+// DeadLetters implements [backend.Reader].
+func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadWalk, limit int) ([]*backend.Event, int64, error) {
+	next := func(by backend.DeadIndex, after int64, n int) (found []int64, err error) {
+		sql := letterIndexes[by].up
+		if !w.Up {
+			sql = letterIndexes[by].down
+			if after == 0 {
+				after = math.MaxInt64
+			}
+		}
+		err = r.query(ctx, sql, func(c *columns) error { found = append(found, c.Count()); return nil }, letterArgs(tenant, &w.Filter, after, n)...)
+		return found, err
+	}
+	return w.Page(limit, next, func(numbers []int64) (map[int64]*backend.Event, error) { return r.EventsByNumber(ctx, numbers, false) })
+}
+
+// CountDead implements [backend.Reader].
+func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, error) {
+	limit := int64(most)
+	if most == 0 {
+		limit = math.MaxInt64
+	}
+	counts := map[rendezvous.DeadReason]int{}
+	add := func(c *columns) error { counts[rendezvous.DeadReason(c.Text())] = c.Tally(); return nil }
+	if f == (backend.DeadFilter{}) {
+		return counts, r.query(ctx, countAllLettersSQL, add, tenant, limit)
+	}
+	by, _ := f.Index()
+	args := letterArgs(tenant, &f, 0, math.MaxInt64)
+	for len(args) < 5 {
+		args = append(args, "")
+	}
+	args = append(args, string(f.Reason), f.Type, f.Source, f.ReceivedAfter, f.ReceivedBefore, f.DeadAfter, f.DeadBefore, limit)
+	return counts, r.query(ctx, letterIndexes[by].count, add, args...)
+}
+
+const eventsOfOpSQL = `
+SELECT` + eventColumns + barePayload + ` FROM events e INDEXED BY events_op WHERE e.tenant = ? AND e.op = ? AND e.op <> '' ORDER BY e.number LIMIT ? + 0`
+
+// EventsOfOp implements [backend.Reader].
+func (r *reader) EventsOfOp(ctx context.Context, tenant, op string, limit int) ([]*backend.Event, error) {
+	return r.eventRows(ctx, eventsOfOpSQL, tenant, op, limit)
+}

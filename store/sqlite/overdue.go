@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/fair"
+)
+
+// What falls due, in two ranges of a tenant: by age, and by the events' own expiry. Parameters 1 to 6 are the tenant, the end of the range, the position behind
+// which the page begins, its limit, and now.
+const (
+	// An event is near where an open wait stands under its key and type, a targeted one where its run has an open wait of its type: 1, and 2 where somebody has it
+	// in hand.
+	ageingSQL = `
+SELECT i.live_since, i.number, CASE
+	WHEN i.namespace <> '' AND EXISTS (
+		SELECT 1 FROM wait_keys k WHERE k.tenant = i.tenant AND k.namespace = i.namespace AND k.value = i.value AND k.type = i.type)
+	OR i.namespace = '' AND i.value <> '' AND EXISTS (
+		SELECT 1 FROM waits w WHERE w.tenant = i.tenant AND w.run_id = i.value AND w.type = i.type AND w.held_number IS NULL)
+	THEN 1 + EXISTS (SELECT 1 FROM events e WHERE e.number = i.number AND e.take_until > ?6) ELSE 0 END
+FROM event_keys i INDEXED BY event_keys_since
+WHERE i.tenant = ?1 AND (i.expires_at IS NOT NULL) = 0 AND i.live_since <= ?2 AND (i.live_since, i.number) > (?3, ?4)
+ORDER BY i.live_since, i.number LIMIT ?5 + 0`
+	expiringSQL = `
+SELECT i.expires_at, i.number, 0 FROM event_keys i INDEXED BY event_keys_expiring
+WHERE i.tenant = ?1 AND i.expires_at IS NOT NULL AND i.expires_at <= ?2 AND (i.expires_at, i.number) > (?3, ?4) AND ?6 = ?6
+ORDER BY i.expires_at, i.number LIMIT ?5 + 0`
+	eventTenantSQL = `SELECT i.tenant FROM event_keys i INDEXED BY event_keys_since WHERE i.tenant > ? ORDER BY i.tenant LIMIT 1`
+)
+
+// mostLooked bounds how many events one page of a sweep looks at.
+const mostLooked = 20_000
+
+// OverdueEvents implements [backend.Tx]. No row is ever locked by another transaction: there is none.
+func (t *transaction) OverdueEvents(ctx context.Context, o backend.Overdue, limit int) (backend.OverdueEvents, error) {
+	none := backend.OverdueEvents{}
+	tenants, err := t.overdueTenants(ctx, o)
+	if err != nil {
+		return none, err
+	}
+	q := fair.Queues{Tenants: tenants, Limit: limit, Near: backend.MostNear, Look: mostLooked, Fetch: func(ranges []fair.Range) (rows []fair.KeyRow, err error) {
+		for _, r := range ranges {
+			own, err := t.overdueIn(ctx, r, o)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, own...)
+		}
+		return rows, nil
+	}}
+	due, near, more, err := q.Take()
+	if err != nil {
+		return none, err
+	}
+	page := backend.OverdueEvents{More: more}
+	if page.Due, err = t.inOrder(ctx, due); err != nil {
+		return none, err
+	}
+	page.Near, err = t.inOrder(ctx, near)
+	return page, err
+}
+
+// inOrder is the events of those numbers, in their order.
+func (r *reader) inOrder(ctx context.Context, numbers []int64) ([]*backend.Event, error) {
+	rows, err := r.EventsByNumber(ctx, numbers, false)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]*backend.Event, 0, len(numbers))
+	for _, n := range numbers {
+		if e := rows[n]; e != nil { // a key row without an event is damage, and the check's to tell
+			events = append(events, e)
+		}
+	}
+	return events, nil
+}
+
+// overdueTenants are those with something due, the longest due first: a walk from tenant to tenant, and a look at where each queue begins.
+func (t *transaction) overdueTenants(ctx context.Context, o backend.Overdue) ([]string, error) {
+	if o.Tenant != "" {
+		return []string{o.Tenant}, nil
+	}
+	late := map[string]int64{}
+	var names []string
+	for tenant := ""; ; {
+		next := ""
+		if err := t.query(ctx, eventTenantSQL, func(c *columns) error { next = c.Text(); return nil }, tenant); err != nil {
+			return nil, err
+		}
+		if next == "" {
+			break
+		}
+		tenant = next
+		for _, own := range [...]bool{false, true} {
+			rows, err := t.overdueIn(ctx, fair.Range{Tenant: tenant, Own: own, Most: 1}, o)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range rows {
+				late[tenant] = max(late[tenant], r.Late)
+				if len(names) == 0 || names[len(names)-1] != tenant {
+					names = append(names, tenant)
+				}
+			}
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(late[b], late[a]), cmp.Compare(a, b)) })
+	return names, nil
+}
+
+// overdueIn is the next key rows of one range.
+func (t *transaction) overdueIn(ctx context.Context, r fair.Range, o backend.Overdue) ([]fair.KeyRow, error) {
+	sql, bound := ageingSQL, o.Since
+	if r.Own {
+		sql, bound = expiringSQL, o.At
+	}
+	if bound.IsZero() {
+		return nil, nil
+	}
+	end, at, number := bound.UnixMicro(), start, start
+	if r.After != nil {
+		at, number = end-r.After.Late, r.After.Number
+	}
+	var rows []fair.KeyRow
+	err := t.query(ctx, sql, func(c *columns) error {
+		row := fair.KeyRow{Tenant: r.Tenant, Own: r.Own, Late: end - c.Bigint(), Number: c.Count()}
+		near := c.Tally()
+		row.Near, row.Held = near > 0, near > 1
+		rows = append(rows, row)
+		return nil
+	}, r.Tenant, end, at, number, r.Most, t.now)
+	return rows, err
+}
