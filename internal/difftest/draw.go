@@ -43,7 +43,7 @@ type choice struct {
 }
 
 // deck has every kind of step as often as it is to be drawn.
-var deck = dealt(eventChoices, waitChoices, runChoices, leaseChoices, listChoices)
+var deck = dealt(eventChoices, waitChoices, runChoices, leaseChoices, listChoices, deadChoices)
 
 func dealt(all ...[]choice) []func(d drawer) Step {
 	var deck []func(d drawer) Step

@@ -243,6 +243,7 @@ func (l Look) ask(s *side) (any, error) {
 		see(Waiting{Tenant: tenant, Limit: 3})
 		see(ParkedWaits{Tenant: tenant, Limit: 2})
 		see(QuarantinedWaits{Tenant: tenant, Limit: 1})
+		see(DeadLetters{Tenant: tenant, Limit: 2, Payload: true})
 		for _, id := range workflowsIn(see(QueryWorkflows{Tenant: tenant, Limit: 2})) {
 			see(ReadHistory{tenant, id})
 			see(ReadRunChain{Tenant: tenant, Workflow: id})
