@@ -43,6 +43,7 @@ type Tenant interface {
 	Leases
 	Histories
 	DeadLetters
+	Explainer
 }
 
 // WorkflowRef says where something happened.

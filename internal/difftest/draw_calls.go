@@ -31,6 +31,11 @@ var eventChoices = []choice{
 		n := d.name()
 		return ErasePayload{n.Tenant, n.Source, n.ID, one(d, people), d.at()}
 	}},
+	{3, func(d drawer) Step { return ExplainEvent(d.name()) }},
+	{2, func(d drawer) Step {
+		n, h := d.name(), d.held(d.chance(2))
+		return ExplainPair{n.Tenant, n.Source, n.ID, h.Run, h.Effect}
+	}},
 	{1, func(d drawer) Step { n := d.name(); return LookupEvent{n.Tenant, n.Source, n.ID, d.chance(2)} }},
 	{1, func(d drawer) Step { return Minter(d.name()) }},
 }
@@ -101,6 +106,7 @@ var waitChoices = []choice{
 	{4, func(d drawer) Step {
 		return TakeParked{d.limit(), one(d, []time.Duration{0, time.Second, time.Minute})}
 	}},
+	{3, func(d drawer) Step { return ExplainWait(d.held(d.chance(2))) }},
 	{2, func(d drawer) Step { h := d.held(true); return RetryWait{h.Tenant, h.Run, h.Effect, one(d, people)} }},
 }
 

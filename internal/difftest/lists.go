@@ -238,6 +238,7 @@ func (l Look) ask(s *side) (any, error) {
 	for _, e := range l.Events {
 		see(LookupEvent{e.Tenant, e.Source, e.ID, true})
 		see(Minter(e))
+		see(ExplainEvent(e))
 	}
 	for _, tenant := range Tenants {
 		see(Waiting{Tenant: tenant, Limit: 3})

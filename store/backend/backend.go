@@ -57,6 +57,8 @@ type Reader interface {
 	// OpenEffects answers the run's EffectStarted records that nothing closed, of all attempts, ascending by seq, at most limit, without payloads.
 	// By index; asked only when a conclusion is about to be refused (G3).
 	OpenEffects(ctx context.Context, key RunKey, limit int) ([]rendezvous.Record, error)
+	// EffectNames answers the effect keys of a run, waits among them, in the order of bytes, at most limit. By index.
+	EffectNames(ctx context.Context, key RunKey, limit int) ([]string, error)
 	// LastFailure is the effect of the run's last EffectFailed with retryable false whose effect has no later EffectDone; "" for none. By index; asked
 	// once per failed run (history.md section 5).
 	LastFailure(ctx context.Context, key RunKey) (string, error)
@@ -79,6 +81,14 @@ type Reader interface {
 	ParkedOf(ctx context.Context, keys []RunKey) (map[RunKey]int, error)
 	// OpenWaits answers per lookup the open waits under that key, ascending by number: the match index.
 	OpenWaits(ctx context.Context, lookups []Lookup) ([][]*Wait, error)
+
+	// NearWaits answers, per key, the open waits under it, whatever their type, lowest type first, then lowest number, at most n.PerKey(); and, as one more
+	// list, the newest waits of the type, open or parked, highest number first, at most n.Newest().
+	NearWaits(ctx context.Context, n Near) ([][]*Wait, error)
+	// NearEvents answers, per key, the untargeted live events under it in the same order and number; and, as two more lists, the tenant's live events of
+	// whatever type without an expiry, the latest live_since first, and those with one, the latest expiry first. Of these an event is there once for each of
+	// its key rows, at most n.Newest()/2 in all. Without payload.
+	NearEvents(ctx context.Context, n Near) ([][]*Event, error)
 
 	// ListWaits pages a tenant's waits with number > after that pass the filter, ascending.
 	ListWaits(ctx context.Context, tenant string, f WaitFilter, after int64, limit int) ([]*Wait, error)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -280,33 +279,12 @@ func (d *delivering) elect(it *errand, e *backend.Event) (*backend.Wait, string)
 		if meets(&as, w, d.u.at) {
 			return w, ""
 		}
-		if reasons := pairReasons(&as, w, d.u.at); len(reasons) > 0 && (fewest == 0 || len(reasons) < fewest) {
-			why, fewest = reasons[0], len(reasons)
+		if reasons := pairReasons(&as, &remains{Wait: w}, d.u.at); len(reasons) > 0 && (fewest == 0 || len(reasons) < fewest) {
+			why, fewest = string(reasons[0].Code), len(reasons)
 		}
 	}
 	return nil, why
 }
 
 // noWait is why no pair reason can be given: the run waits for nothing.
-const noWait = "no_wait"
-
-// pairReasons is why an event does not meet a wait of the run it is for, all that hold, the nearest to its content first (sweep.md section 7).
-func pairReasons(e *backend.Event, w *backend.Wait, at time.Time) []string {
-	var why []string
-	if e.Type != w.Type {
-		why = append(why, "other_type")
-	}
-	if w.From != "" && w.From != e.Source {
-		why = append(why, "other_source")
-	}
-	if len(e.Keys) > 0 && len(w.Keys) > 0 && !slices.ContainsFunc(w.Keys, func(k rendezvous.Key) bool { return slices.Contains(e.Keys, k) }) {
-		why = append(why, "no_shared_key")
-	}
-	if expired(e, at) {
-		why = append(why, "event_expired")
-	}
-	if !w.Open() {
-		why = append(why, "wait_parked")
-	}
-	return why
-}
+const noWait = string(rendezvous.VerdictNoWait)

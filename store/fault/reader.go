@@ -89,6 +89,11 @@ func (r *reader) OpenEffects(ctx context.Context, key backend.RunKey, limit int)
 	return through(ctx, r.at, func() ([]rendezvous.Record, error) { return r.inner.OpenEffects(ctx, key, limit) })
 }
 
+// EffectNames implements [backend.Reader].
+func (r *reader) EffectNames(ctx context.Context, key backend.RunKey, limit int) ([]string, error) {
+	return through(ctx, r.at, func() ([]string, error) { return r.inner.EffectNames(ctx, key, limit) })
+}
+
 // LastFailure implements [backend.Reader].
 func (r *reader) LastFailure(ctx context.Context, key backend.RunKey) (string, error) {
 	return through(ctx, r.at, func() (string, error) { return r.inner.LastFailure(ctx, key) })
@@ -142,6 +147,16 @@ func (r *reader) ParkedOf(ctx context.Context, keys []backend.RunKey) (map[backe
 // OpenWaits implements [backend.Reader].
 func (r *reader) OpenWaits(ctx context.Context, lookups []backend.Lookup) ([][]*backend.Wait, error) {
 	return through(ctx, r.at, func() ([][]*backend.Wait, error) { return r.inner.OpenWaits(ctx, lookups) })
+}
+
+// NearWaits implements [backend.Reader].
+func (r *reader) NearWaits(ctx context.Context, n backend.Near) ([][]*backend.Wait, error) {
+	return through(ctx, r.at, func() ([][]*backend.Wait, error) { return r.inner.NearWaits(ctx, n) })
+}
+
+// NearEvents implements [backend.Reader].
+func (r *reader) NearEvents(ctx context.Context, n backend.Near) ([][]*backend.Event, error) {
+	return through(ctx, r.at, func() ([][]*backend.Event, error) { return r.inner.NearEvents(ctx, n) })
 }
 
 // ListWaits implements [backend.Reader].

@@ -92,6 +92,7 @@ func (t *tables) linkWait(w *backend.Wait) {
 	t.waits[w.Key()], t.waitsByNum[w.Number] = w, w
 	o := t.tenant(w.Tenant)
 	o.waits.insert(w.Number)
+	under(o.typed, w.Type).insert(w.Number)
 	under(t.runWaits, runOf(w)).insert(w.Number)
 	w.Keyed = w.Open()
 	switch {
@@ -116,6 +117,7 @@ func (t *tables) unlinkWait(w *backend.Wait) {
 	delete(t.waitsByNum, w.Number)
 	o := t.tenant(w.Tenant)
 	o.waits.remove(w.Number)
+	drop(o.typed, w.Type, w.Number)
 	drop(t.runWaits, runOf(w), w.Number)
 	switch {
 	case w.Keyed:
@@ -152,6 +154,10 @@ func (t *tables) linkEffect(effect backend.WaitKey, rec *record) {
 		t.closeEffect(run, effect, rec.Attempt)
 	}
 	t.effects[effect] = append(t.effects[effect], rec)
+	if t.named[run] == nil {
+		t.named[run] = newSorted(cmp.Compare[string])
+	}
+	t.named[run].insert(effect.Effect)
 }
 
 func (t *tables) closeEffect(run backend.RunKey, effect backend.WaitKey, attempt int) {

@@ -173,9 +173,15 @@ func (t *tables) shape() map[string]string {
 	for m, both := range t.meets {
 		s[fmt.Sprint("meets ", m)] = fmt.Sprint(slices.Collect(both.events.all()), slices.Collect(both.waits.all()))
 	}
+	for at, set := range t.kinds {
+		put(s, fmt.Sprint("kinds ", at), set)
+	}
 	for name, o := range t.tenants {
 		put(s, name+" started", o.started)
 		put(s, name+" waits", o.waits)
+		for kind, set := range o.typed {
+			put(s, name+" waits of type "+kind, set)
+		}
 		put(s, name+" due", o.due)
 		put(s, name+" stuck", o.stuck)
 		put(s, name+" quarantined", o.quarantined)

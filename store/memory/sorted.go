@@ -82,6 +82,19 @@ func (s *sorted[T]) first() (T, bool) {
 // all yields the items in order. The set must not change meanwhile.
 func (s *sorted[T]) all() iter.Seq[T] { return s.walk(0, 0) }
 
+// back yields the items from the last to the first. The set must not change meanwhile.
+func (s *sorted[T]) back() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, c := range slices.Backward(s.chunks) {
+			for _, x := range slices.Backward(c) {
+				if !yield(x) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // above yields the items greater than x in order. The set must not change meanwhile.
 func (s *sorted[T]) above(x T) iter.Seq[T] {
 	chunk, at, found := s.find(x)

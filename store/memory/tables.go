@@ -18,7 +18,8 @@ type tables struct {
 	histories map[backend.WorkflowKey]*history
 	effects   map[backend.WaitKey][]*record // records that open and close an effect, by seq
 	openings  map[backend.RunKey]*sorted[opening]
-	failures  map[backend.RunKey][]*record // EffectFailed, by seq
+	failures  map[backend.RunKey][]*record       // EffectFailed, by seq
+	named     map[backend.RunKey]*sorted[string] // effect keys
 
 	events      map[backend.EventKey]*backend.Event
 	eventsByNum map[int64]*backend.Event
@@ -36,7 +37,8 @@ type tables struct {
 	parked     *sorted[instant] // parked, not quarantined, by parked_at
 	held       int              // quarantined
 
-	meets map[meeting]*sides // the match index: live events and open waits under one type and key
+	meets map[meeting]*sides       // the match index: live events and open waits under one type and key
+	kinds map[spot]*sorted[string] // the types of the meetings under one key
 
 	woken map[backend.WorkflowKey]*backend.Woken
 	since *sorted[mark] // woken by since
@@ -52,10 +54,11 @@ type tables struct {
 type tenant struct {
 	started     *sorted[start]
 	waits       *sorted[int64]
-	due         *sorted[instant] // parked, not quarantined, by next_attempt_at
-	stuck       *sorted[instant] // quarantined, by next_attempt_at
-	quarantined *sorted[instant] // quarantined, by quarantined_at
-	woken       *sorted[mark]    // of runs neither paused nor ended, by next_notice_at
+	typed       map[string]*sorted[int64] // waits by type
+	due         *sorted[instant]          // parked, not quarantined, by next_attempt_at
+	stuck       *sorted[instant]          // quarantined, by next_attempt_at
+	quarantined *sorted[instant]          // quarantined, by quarantined_at
+	woken       *sorted[mark]             // of runs neither paused nor ended, by next_notice_at
 	unmet       map[meeting]struct{}
 	ageing      *sorted[instant] // live events without an expiry, by live_since
 	expiring    *sorted[instant] // those with one, by that
@@ -92,7 +95,11 @@ type (
 		key          rendezvous.Key
 	}
 	sides struct{ events, waits *sorted[int64] }
-	op    struct{ tenant, id string }
+	spot  struct {
+		tenant string
+		key    rendezvous.Key
+	}
+	op struct{ tenant, id string }
 )
 
 // record is a stored record; damaged says that it does not decode.
@@ -132,7 +139,7 @@ func newTables() tables {
 		dead: map[rendezvous.DeadReason]int{}, ops: map[op]*sorted[int64]{},
 		waits: map[backend.WaitKey]*backend.Wait{}, waitsByNum: map[int64]*backend.Wait{},
 		runWaits: map[backend.RunKey]*sorted[int64]{}, mail: map[backend.RunKey]int{}, parked: newSorted(compareInstants),
-		meets: map[meeting]*sides{}, woken: map[backend.WorkflowKey]*backend.Woken{}, since: newSorted(compareMarks),
+		meets: map[meeting]*sides{}, kinds: map[spot]*sorted[string]{}, named: map[backend.RunKey]*sorted[string]{}, woken: map[backend.WorkflowKey]*backend.Woken{}, since: newSorted(compareMarks),
 		tenants: map[string]*tenant{},
 	}
 }
@@ -141,7 +148,7 @@ func newTenant() *tenant {
 	return &tenant{
 		started: newSorted(compareStarts), waits: newSorted(cmp.Compare[int64]), due: newSorted(compareInstants),
 		stuck: newSorted(compareInstants), quarantined: newSorted(compareInstants), woken: newSorted(compareMarks),
-		unmet: map[meeting]struct{}{}, ageing: newSorted(compareInstants), expiring: newSorted(compareInstants), dead: newSorted(cmp.Compare[int64]),
+		unmet: map[meeting]struct{}{}, typed: map[string]*sorted[int64]{}, ageing: newSorted(compareInstants), expiring: newSorted(compareInstants), dead: newSorted(cmp.Compare[int64]),
 	}
 }
 
@@ -232,6 +239,7 @@ func (t *tables) meet(m meeting, half side, number int64) {
 	if s == nil {
 		s = &sides{newSorted(cmp.Compare[int64]), newSorted(cmp.Compare[int64])}
 		t.meets[m] = s
+		t.kindsOf(spot{m.tenant, m.key}).insert(m.kind)
 	}
 	half(s).insert(number)
 	if s.events.len() > 0 && s.waits.len() > 0 {
@@ -250,5 +258,16 @@ func (t *tables) part(m meeting, half side, number int64) {
 	}
 	if s.events.len()+s.waits.len() == 0 {
 		delete(t.meets, m)
+		at := spot{m.tenant, m.key}
+		if t.kinds[at].remove(m.kind); t.kinds[at].len() == 0 {
+			delete(t.kinds, at)
+		}
 	}
+}
+
+func (t *tables) kindsOf(s spot) *sorted[string] {
+	if t.kinds[s] == nil {
+		t.kinds[s] = newSorted(cmp.Compare[string])
+	}
+	return t.kinds[s]
 }

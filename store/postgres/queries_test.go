@@ -93,6 +93,14 @@ var queries = []query{
 	{"WaitsOf", 1, func(ctx context.Context, tx backend.Tx) error { return ask(tx.WaitsOf(ctx, []backend.RunKey{run1})) }},
 	{"ParkedOf", 1, func(ctx context.Context, tx backend.Tx) error { return ask(tx.ParkedOf(ctx, []backend.RunKey{run1})) }},
 	{"OpenWaits", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.OpenWaits(ctx, lookups)) }},
+	// Twice ten rows: once in the match index, once for the rows; and ten of the type.
+	{"NearWaits", 12, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.NearWaits(ctx, backend.Near{Tenant: "acme", Type: "paid", Keys: []rendezvous.Key{lookups[0].Key, lookups[1].Key}, Most: 20}))
+	}},
+	{"NearEvents", 12, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.NearEvents(ctx, backend.Near{Tenant: "acme", Type: "paid", Keys: []rendezvous.Key{lookups[0].Key, lookups[1].Key}, Most: 20}))
+	}},
+	{"EffectNames", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.EffectNames(ctx, run1, 10)) }},
 	{"ListWaits", 5, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.ListWaits(ctx, "acme", backend.WaitFilter{}, 0, 5))
 	}},

@@ -17,6 +17,8 @@ var (
 	countWorkflowsSQL string
 	//go:embed sql/depths.sql
 	depthsSQL string
+	//go:embed sql/effect_names.sql
+	effectNamesSQL string
 	//go:embed sql/effects.sql
 	effectsSQL string
 	//go:embed sql/event_numbers.sql
@@ -51,6 +53,14 @@ var (
 	liveEventsSQL string
 	//go:embed sql/lock_workflows.sql
 	lockWorkflowsSQL string
+	//go:embed sql/near_events.sql
+	nearEventsSQL string
+	//go:embed sql/near_waits.sql
+	nearWaitsSQL string
+	//go:embed sql/newest_events.sql
+	newestEventsSQL string
+	//go:embed sql/newest_waits.sql
+	newestWaitsSQL string
 	//go:embed sql/open_effects.sql
 	openEffectsSQL string
 	//go:embed sql/open_waits.sql

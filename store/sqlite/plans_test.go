@@ -13,6 +13,7 @@ var statements = map[string]string{
 	"open effects": openEffectsSQL, "failures": failuresSQL, "event by key": eventByKeySQL, "whole event by key": wholeEventByKeySQL,
 	"event by number": eventByNumberSQL, "whole event by number": wholeEventByNumberSQL, "live events": liveEventsSQL, "claimed event": claimedEventSQL,
 	"kept count": keptCountSQL, "kept events": keptEventsSQL, "wait": waitSQL, "waits of": waitsOfSQL, "parked of": parkedOfSQL, "open waits": openWaitsSQL,
+	"near waits": nearWaitsSQL, "near events": nearEventsSQL, "newest waits": newestWaitsSQL, "newest events": newestEventsSQL, "last events": lastEventsSQL, "effect names": effectNamesSQL,
 	"list waits": listWaitsSQL, "list run's waits": listRunWaitsSQL, "list parked": listParkedSQL, "list stuck": listStuckSQL,
 	"list quarantined": listQuarantinedSQL, "parked due": parkedDueSQL, "parked first": parkedFirstSQL, "parked tenant": parkedTenantSQL,
 	"woken due": wokenDueSQL, "woken first": wokenFirstSQL, "woken tenant": wokenTenantSQL, "unmet": unmetSQL,

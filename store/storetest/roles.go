@@ -13,6 +13,8 @@ var roles = []role{
 	{"dead_sweeping", deadSweeping},
 	{"dead_letters", deadLetters},
 	{"dead_requeueing", deadRequeueing},
+	{"explain_events", explainEvents},
+	{"explain_waits", explainWaits},
 	{"meeting_model", meetingModel},
 	{"history", histories},
 	{"history_order", historyOrder},

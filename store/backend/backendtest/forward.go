@@ -206,6 +206,10 @@ func (t spyTx) OpenEffects(_ context.Context, key backend.RunKey, limit int) ([]
 	return note[[]rendezvous.Record](t, "OpenEffects", key, limit)
 }
 
+func (t spyTx) EffectNames(_ context.Context, key backend.RunKey, limit int) ([]string, error) {
+	return note[[]string](t, "EffectNames", key, limit)
+}
+
 func (t spyTx) LastFailure(_ context.Context, key backend.RunKey) (string, error) {
 	return note[string](t, "LastFailure", key)
 }
@@ -248,6 +252,14 @@ func (t spyTx) ParkedOf(_ context.Context, keys []backend.RunKey) (map[backend.R
 
 func (t spyTx) OpenWaits(_ context.Context, lookups []backend.Lookup) ([][]*backend.Wait, error) {
 	return note[[][]*backend.Wait](t, "OpenWaits", lookups)
+}
+
+func (t spyTx) NearWaits(_ context.Context, n backend.Near) ([][]*backend.Wait, error) {
+	return note[[][]*backend.Wait](t, "NearWaits", n)
+}
+
+func (t spyTx) NearEvents(_ context.Context, n backend.Near) ([][]*backend.Event, error) {
+	return note[[][]*backend.Event](t, "NearEvents", n)
 }
 
 func (t spyTx) ListWaits(_ context.Context, tenant string, f backend.WaitFilter, after int64, limit int) ([]*backend.Wait, error) {

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"context"
+	"math"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// remains is a wait, or what is left of it: its row, else what its registration says; nil when it never was registered. Its closing and its run tell the rest.
+type remains struct {
+	*backend.Wait
+	id     rendezvous.WaitID
+	run    *backend.Run
+	stands standing
+	by     *rendezvous.EventID // the event that answered it
+}
+
+// sealed reports whether the wait's run is concluded.
+func (w *remains) sealed() bool { return w.run == nil || w.run.Status.Terminal() }
+
+// unnumbered is the place of a wait without a row: behind all, where its row would come.
+const unnumbered = math.MaxInt64
+
+// remains reads a wait.
+func (x *explaining) remains(ctx context.Context, id rendezvous.WaitID) (*remains, error) {
+	key := backend.WaitKey{Tenant: x.tenant, RunID: id.RunID, Effect: id.Effect}
+	rows, err := x.r.Waits(ctx, []backend.WaitKey{key})
+	if err != nil {
+		return nil, err
+	}
+	if row := rows[key]; row != nil && row.Corrupt != nil {
+		return nil, row.Corrupt
+	}
+	return x.side(ctx, id, rows[key])
+}
+
+// side is a wait's side of a pair; row is nil where there is none.
+func (x *explaining) side(ctx context.Context, id rendezvous.WaitID, row *backend.Wait) (*remains, error) {
+	w := &remains{Wait: row, id: id}
+	var err error
+	if w.run, err = x.run(ctx, id.RunID); err != nil {
+		return nil, err
+	}
+	if w.stands, err = x.standing(ctx, id); err != nil {
+		return nil, err
+	}
+	if w.Wait == nil && w.stands.opened != nil {
+		if err := w.register(x.tenant); err != nil {
+			return nil, err
+		}
+	}
+	if w.stands.closing() == rendezvous.ClosedAnswered {
+		var d rendezvous.WaitAnsweredData
+		if err := rendezvous.DecodeData(*w.stands.closed, &d); err != nil {
+			return nil, err
+		}
+		w.by = &rendezvous.EventID{Source: d.EventSource, ID: d.EventID}
+	}
+	return w, nil
+}
+
+// register fills in what the history says of a wait without a row.
+func (w *remains) register(tenant string) error {
+	var d rendezvous.WaitRegisteredData
+	if err := rendezvous.DecodeData(*w.stands.opened, &d); err != nil {
+		return err
+	}
+	at := w.stands.opened.RecordedAt
+	w.Wait = &backend.Wait{
+		Tenant: tenant, RunID: w.id.RunID, Effect: w.id.Effect, Number: unnumbered, Type: d.Type, Keys: d.Keys, From: d.From, RegisteredAt: at, OpenSince: at,
+	}
+	if w.run != nil {
+		w.WorkflowID = w.run.WorkflowID
+	}
+	return nil
+}
+
+// node is the wait in the index. One that its history has open and that has no row stands there as it would behind its next registration.
+func (x *explaining) node(w *remains) *waitNode {
+	if n := x.plan.x.waits[w.Number]; n != nil || w.Number != unnumbered {
+		return x.plan.x.wait(w.Wait)
+	}
+	return x.plan.x.add(w.Wait)
+}
+
+// wait is the verdict on a wait with its facts.
+func (x *explaining) wait(ctx context.Context, w *remains) (store.Explanation, error) {
+	if w.Wait == nil {
+		return x.unregistered(ctx, w.id)
+	}
+	out := store.Explanation{Facts: store.Facts{Type: w.Type, Keys: w.Keys, From: w.From, RegisteredAt: w.RegisteredAt, WorkflowID: w.WorkflowID}}
+	f := &out.Facts
+	if w.Number != unnumbered {
+		f.Number = w.Number
+	}
+	var err error
+	switch closed := w.stands.closed; {
+	case closed != nil:
+		out.Verdict, f.Seq, f.At, f.Event = rendezvous.Verdict(w.stands.closing()), closed.Seq, closed.RecordedAt, w.by
+	case w.sealed():
+		err = x.ended(ctx, w, &out)
+	case w.Held != nil:
+		out.Verdict, f.Event, f.Since = rendezvous.VerdictHeld, &rendezvous.EventID{Source: w.Held.Source, ID: w.Held.ID}, w.ParkedAt
+		err = x.hold(ctx, w.Wait, f)
+	default:
+		err = x.openWait(ctx, w, &out)
+	}
+	return out, err
+}
+
+// openWait is the verdict on a wait that may meet an event.
+func (x *explaining) openWait(ctx context.Context, w *remains, out *store.Explanation) error {
+	n := x.node(w)
+	first, low, err := x.meetOfWait(ctx, n)
+	if err != nil {
+		return err
+	}
+	f := &out.Facts
+	if first == nil {
+		out.Verdict, f.Since = rendezvous.VerdictNoEvent, w.OpenSince
+		return nil
+	}
+	due := offerDue(first.Event, w.Wait)
+	f.Event, f.Since = eventID(first.Event), due.Since
+	if low != n {
+		out.Verdict, f.Wait, out.Reasons = rendezvous.VerdictBehind, waitID(low.Wait), []store.Reason{olderWait(low.Wait)}
+		return nil
+	}
+	out.Verdict, out.Reasons = rendezvous.VerdictOfferDue, []store.Reason{due}
+	return nil
+}
+
+// ended says how the run concluded over the wait, and what its conclusion let go of.
+func (x *explaining) ended(ctx context.Context, w *remains, out *store.Explanation) error {
+	out.Verdict = rendezvous.VerdictEnded
+	f := &out.Facts
+	var err error
+	if f.Run, err = x.runFacts(ctx, w.id.RunID); err != nil || w.run == nil {
+		return err
+	}
+	f.At = w.run.SealedAt
+	kept, err := keptRetired(w.run)
+	f.Released, f.Dead = firstOf(kept.Released), firstOf(kept.Dead)
+	return err
+}
+
+// firstOf is as much of a list as an explanation tells.
+func firstOf[T any](list []T) []T { return list[:min(len(list), store.MaxExplainList)] }
+
+// unregistered says whether there is such a run, and what it calls its effects.
+func (x *explaining) unregistered(ctx context.Context, id rendezvous.WaitID) (store.Explanation, error) {
+	out := store.Explanation{Verdict: rendezvous.VerdictUnregistered}
+	var err error
+	if out.Facts.Run, err = x.runFacts(ctx, id.RunID); err != nil {
+		return store.Explanation{}, err
+	}
+	out.Facts.WorkflowID = out.Facts.Run.WorkflowID
+	names, err := x.r.EffectNames(ctx, backend.RunKey{Tenant: x.tenant, ID: id.RunID}, store.MaxNearSearch)
+	if err != nil {
+		return store.Explanation{}, err
+	}
+	out.Facts.Similar, out.Partial = firstOf(similarNames(id.Effect, names)), len(names) == store.MaxNearSearch
+	return out, nil
+}

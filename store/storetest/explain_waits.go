@@ -1,0 +1,206 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// explainWaits are the cases of why a wait did not match, and of pairs (SW-30..SW-32).
+var explainWaits = []Case{
+	{Name: "SW-30 each verdict on a wait has its scenario", Run: waitVerdicts},
+	{Name: "SW-30 near misses of a wait are live and dead events", Run: nearestEvents},
+	{Name: "SW-30 an unregistered wait names its run and similar effects", Run: unregisteredWait},
+	{Name: "SW-30 a wait without its row is explained from its registration", Run: rowlessWait},
+	{Name: "SW-30 each pair reason has its scenario", Run: pairReasons},
+	{Name: "SW-30 a pair of which one side is not there", Run: halfPairs},
+	{Name: "SW-32 explaining a wait and a pair changes nothing", Run: explainingWaitsReadsOnly},
+}
+
+// waitScenario makes a wait "w" whose verdict is its own.
+type waitScenario struct {
+	verdict rendezvous.Verdict
+	make    func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) // the facts beside those of the wait itself and its instants
+}
+
+var waitScenarios = []waitScenario{
+	{rendezvous.VerdictUnregistered, func(f *Fix, _ rendezvous.Key) (*Flow, store.Facts) {
+		r := f.Start()
+		return r, store.Facts{WorkflowID: r.WorkflowID, Run: &store.RunFacts{RunID: r.ID, WorkflowID: r.WorkflowID, State: rendezvous.RunStateOpen}}
+	}},
+	{rendezvous.VerdictAnswered, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
+		r := f.Start()
+		r.Waits("w", "paid", key)
+		e := EventOf("paid", key)
+		f.Send(e)
+		return r, store.Facts{WorkflowID: r.WorkflowID, Seq: 3, Event: &e.EventID}
+	}},
+	{rendezvous.VerdictTimedOut, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
+		r := f.Start()
+		r.Waits("w", "paid", key)
+		r.Withdraw("w")
+		done(f.T, "rewrite", f.H.Damage.Rewrite(f.Name(), r.WorkflowID, 3, rendezvous.WaitTimedOut, rendezvous.KindVersion, "{}")) // no verb of this build writes it
+		return r, store.Facts{WorkflowID: r.WorkflowID, Seq: 3}
+	}},
+	{rendezvous.VerdictWithdrawn, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
+		r := f.Start()
+		r.Waits("w", "paid", key)
+		r.Withdraw("w")
+		return r, store.Facts{WorkflowID: r.WorkflowID, Seq: 3}
+	}},
+	{rendezvous.VerdictEnded, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
+		r := f.Start()
+		d := r.Drive()
+		d.Waits("w", "paid", key)
+		e := f.PutNew("paid", key)
+		f.OfferEvent(e.EventID)
+		kept := EventOf("refunded")
+		r.Kept(kept)
+		d.Conclude(rendezvous.StatusCancelled)
+		return r, store.Facts{
+			WorkflowID: r.WorkflowID, Released: []rendezvous.EventID{e.EventID}, Dead: []rendezvous.EventID{kept.EventID},
+			Run: &store.RunFacts{RunID: r.ID, WorkflowID: r.WorkflowID, State: rendezvous.RunStateSealed, Outcome: rendezvous.RunCancelled},
+		}
+	}},
+	{rendezvous.VerdictHeld, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
+		r := f.Start()
+		d := r.Drive()
+		d.Waits("w", "paid", key)
+		e := f.PutNew("paid", key)
+		f.OfferEvent(e.EventID)
+		return r, store.Facts{WorkflowID: r.WorkflowID, Event: &e.EventID, Hold: &store.Hold{State: rendezvous.HoldLeased, Owner: d.Owner}}
+	}},
+	{rendezvous.VerdictBehind, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
+		older, r := f.Start(), f.Start()
+		older.Waits("first", "paid", key)
+		r.Waits("w", "paid", key)
+		e := f.PutNew("paid", key)
+		return r, store.Facts{WorkflowID: r.WorkflowID, Event: &e.EventID, Wait: older.ref("first")}
+	}},
+	{rendezvous.VerdictOfferDue, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
+		r := f.Start()
+		r.Waits("w", "paid", key)
+		e := f.PutNew("paid", key)
+		return r, store.Facts{WorkflowID: r.WorkflowID, Event: &e.EventID}
+	}},
+	{rendezvous.VerdictNoEvent, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
+		r := f.Start()
+		r.Waits("w", "paid", key)
+		f.PutNew("refunded", key)
+		return r, store.Facts{WorkflowID: r.WorkflowID}
+	}},
+}
+
+func waitVerdicts(t *testing.T, h *Harness) {
+	seen := map[rendezvous.Verdict]bool{}
+	for _, s := range waitScenarios {
+		for _, f := range h.Two(t) {
+			key := K("order", ID("key"))
+			r, want := s.make(f, key)
+			got := r.WhyWait("w")
+			eq(t, "verdict", got.Verdict, s.verdict)
+			seen[got.Verdict] = true
+			if s.verdict != rendezvous.VerdictUnregistered {
+				want.Type, want.Keys, want.RegisteredAt = "paid", []rendezvous.Key{key}, r.History()[1].RecordedAt
+				eq(t, "since or at of "+string(s.verdict), got.Facts.Since.IsZero() && got.Facts.At.IsZero(), false)
+			}
+			if row := r.Row("w"); row != nil {
+				want.Number = row.Number
+			}
+			want.Since, want.At = got.Facts.Since, got.Facts.At
+			if hold := got.Facts.Hold; hold != nil {
+				hold.Remaining, hold.NextAttemptAt = 0, time.Time{}
+			}
+			if run := want.Run; run != nil && got.Facts.Run != nil {
+				run.SealedAt = got.Facts.Run.SealedAt
+			}
+			eq(t, "facts of "+string(s.verdict), got.Facts, want)
+		}
+	}
+	covers(t, seen, rendezvous.VerdictUnregistered, rendezvous.VerdictAnswered, rendezvous.VerdictTimedOut, rendezvous.VerdictWithdrawn, rendezvous.VerdictEnded,
+		rendezvous.VerdictHeld, rendezvous.VerdictBehind, rendezvous.VerdictOfferDue, rendezvous.VerdictNoEvent)
+}
+
+func nearestEvents(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	key := K("order", "1")
+	r := f.Start()
+	w := r.Wait("w", "paid", key)
+	w.From = "bank"
+	r.Register(w)
+	both := f.PutNew("refunded", key) // type and source
+	source := f.PutNew("paid", key)
+	kind := EventOf("refunded", key)
+	kind.Source = "bank"
+	f.Put(kind)
+	kept := EventOf("paid", K("order", "2"))
+	kept.Source = "bank"
+	r.Kept(kept)
+	late := EventOf("paid", key)
+	late.Source, late.ExpiresAt = "bank", time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	f.Put(late)
+
+	far := EventOf("paid", K("order", "9")) // the type alone
+	far.Source, far.ExpiresAt = "bank", h.Now(t).Add(time.Hour)
+	f.Put(far)
+	other := f.Start()
+	dead := EventOf("refunded", key) // a key, and only in dead letters
+	dead.Source = "bank"
+	other.Kept(dead)
+	typed := EventOf("paid", K("order", "8"))
+	typed.Source = "bank"
+	other.Kept(typed)
+	other.Conclude(rendezvous.StatusCompleted)
+	f.PutNew("refunded", K("order", "7")) // nothing in common
+
+	got := r.WhyWait("w")
+	eq(t, "verdict", got.Verdict, rendezvous.VerdictNoEvent)
+	var told []string
+	for _, m := range got.NearMisses {
+		told = append(told, m.Event.ID+": "+codes(m.Reasons))
+	}
+	eq(t, "near misses", told, []string{
+		source.ID + ": other_source", kind.ID + ": other_type", kept.ID + ": no_shared_key", late.ID + ": event_expired", far.ID + ": no_shared_key",
+		both.ID + ": other_type other_source", dead.ID + ": other_type other_addressee event_dead", typed.ID + ": no_shared_key other_addressee event_dead",
+	})
+	eq(t, "addressee of the kept one", got.NearMisses[2].Target, r.ID)
+}
+
+func unregisteredWait(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	r := f.Start()
+	r.Waits("await-payment", "paid", K("order", "1"))
+	r.AppendFree(r.Begun("ship"))
+	got := must(f.ExplainWait(ctx, r.WaitID("Await_Payment")))(t, "explain")
+	eq(t, "verdict", got.Verdict, rendezvous.VerdictUnregistered)
+	eq(t, "similar effects", got.Facts.Similar, []string{"await-payment"})
+	eq(t, "similar effects of another name", r.WhyWait("x").Facts.Similar, nil)
+	eq(t, "an effect that is no wait", r.WhyWait("ship").Facts.Similar, []string{"ship"})
+	nobody := must(f.ExplainWait(ctx, rendezvous.WaitID{RunID: "nobody", Effect: "w"}))(t, "explain")
+	eq(t, "verdict of an unknown run", nobody.Verdict, rendezvous.VerdictUnregistered)
+	eq(t, "the unknown run", nobody.Facts.Run, &store.RunFacts{RunID: "nobody", State: rendezvous.RunStateUnknown})
+	_, err := f.ExplainWait(ctx, rendezvous.WaitID{RunID: r.ID})
+	code(t, "explain a wait without effect", err, rendezvous.CodeInvalid, "field", "effect")
+}
+
+func rowlessWait(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	key := K("order", "1")
+	r := f.Start()
+	r.Waits("w", "paid", key)
+	done(t, "lose the wait's row", h.Damage.LoseWait(f.Name(), r.WaitID("w")))
+	eq(t, "verdict without an event", r.WhyWait("w").Verdict, rendezvous.VerdictNoEvent)
+	e := f.PutNew("paid", key)
+	got := r.WhyWait("w")
+	eq(t, "verdict", got.Verdict, rendezvous.VerdictOfferDue)
+	eq(t, "number", got.Facts.Number, 0)
+	eq(t, "event", got.Facts.Event, &e.EventID)
+	other := f.Start()
+	other.Subscribes("w", "paid", key)
+	got = r.WhyWait("w")
+	eq(t, "verdict beside another wait", got.Verdict, rendezvous.VerdictBehind)
+	eq(t, "the other wait", got.Facts.Wait, other.ref("w"))
+	eq(t, "the pair", codes(r.WhyPair(e, "w").Reasons), "older_wait_first")
+}
