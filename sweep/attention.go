@@ -76,7 +76,7 @@ func (w *Worker) attention(r Report) []Attention {
 			found = append(found, Attention{attention.Failed, s.name})
 		}
 	}
-	for _, reason := range [...]attention.Reason{attention.Stuck, attention.Undeliverable, attention.Exhausted} {
+	for _, reason := range [...]attention.Reason{attention.Stuck, attention.Exhausted} {
 		if w.alarms.stands(reason, now) {
 			found = append(found, Attention{Reason: reason})
 		}

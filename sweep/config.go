@@ -17,6 +17,7 @@ type Store interface {
 	store.Matcher
 	store.Redeliverer
 	store.Repairer
+	store.Sweeper
 	Now(ctx context.Context) (time.Time, error)
 	Depths(ctx context.Context) (store.Depths, error)
 }

@@ -44,7 +44,7 @@ func TestWithoutAnyNoticeEverythingIsCompleted(t *testing.T) {
 	}
 }
 
-// SW-20: a MATCH notice that is lost after a buffering, a registration, a release or an erasure: event and wait meet within the grace and one tick.
+// SW-20: a MATCH notice that is lost after a buffering, a registration, a release, a requeue or an erasure: event and wait meet within the grace and one tick.
 func TestALostNoticeOfAnyOriginIsMadeGood(t *testing.T) {
 	wait := func(run string) rendezvous.WaitID { return rendezvous.WaitID{RunID: run, Effect: "e"} }
 	for name, lose := range map[string]func(p *plane){
@@ -73,6 +73,16 @@ func TestALostNoticeOfAnyOriginIsMadeGood(t *testing.T) {
 			epoch := p.lease("run-0", time.Hour)
 			p.claim("run-1")
 			_, err = p.tenant.Unsubscribe(p.t.Context(), wait("run-0"), epoch, "", time.Time{})
+			must(p.t, err)
+		},
+		"requeue": func(p *plane) { // its notice is lost, and so is the one of the registration
+			p.buffer("run-1")
+			p.clock.Advance(2 * time.Hour)
+			_, err := p.store.SweepUnclaimed(p.t.Context(), p.clock.Now(), time.Time{}, "", 0)
+			must(p.t, err)
+			p.await("run-1", 0)
+			_, err = p.tenant.RequeueDeadLetters(p.t.Context(), store.Selection{Events: []rendezvous.EventID{eventID("run-1")}}, store.Requeue{},
+				rendezvous.Operator{Actor: "ann", Basis: rendezvous.BasisAsserted}, "op-1", time.Time{})
 			must(p.t, err)
 		},
 		"erasure": func(p *plane) { // its event goes, and another one is there

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/internal/attention"
 )
 
@@ -18,6 +19,7 @@ type metrics struct {
 	saturated metric.Int64Counter
 	failed    metric.Int64Counter
 	givenUp   metric.Int64Counter
+	retired   metric.Int64Counter
 	duration  metric.Float64Histogram
 	oldest    metric.Float64Gauge
 }
@@ -46,6 +48,7 @@ func newMetrics(m metric.Meter, w *Worker) (*metrics, error) {
 		saturated: counter("rendezvous.sweep.saturated", "{page}", "Pages after which more was due."),
 		failed:    counter("rendezvous.sweep.failed", "{page}", "Pages that failed as a whole."),
 		givenUp:   counter("rendezvous.sweep.given.up", "{message}", "Messages that their consumer gave up: exhausted ones ran out of deliveries, terminated ones their handler refused."),
+		retired:   counter("rendezvous.sweep.retired", "{event}", "Events that became dead letters because nobody wanted them, by reason."),
 		duration:  duration,
 		oldest:    oldest,
 	}
@@ -61,6 +64,7 @@ func newMetrics(m metric.Meter, w *Worker) (*metrics, error) {
 		}
 		made.outcomes(ctx, PassReport{Pass: p})
 	}
+	made.retire(ctx, map[string]int{string(rendezvous.DeadUnclaimed): 0, string(rendezvous.DeadExpired): 0})
 	for _, stream := range [...]string{"INBOX", "MATCH"} {
 		made.giveUp(ctx, gaveUp{stream, true}, 0)
 	}
@@ -98,6 +102,12 @@ func (m *metrics) outcomes(ctx context.Context, r PassReport) {
 	}
 }
 
+func (m *metrics) retire(ctx context.Context, reasons map[string]int) {
+	for reason, n := range reasons {
+		m.retired.Add(ctx, int64(n), metric.WithAttributes(attribute.String("reason", reason)))
+	}
+}
+
 func (m *metrics) giveUp(ctx context.Context, g gaveUp, n int) {
 	how := "terminated"
 	if g.exhausted {
@@ -114,6 +124,10 @@ func (w *Worker) gauges(m metric.Meter) error {
 		return err
 	}
 	age, err := m.Float64ObservableGauge("rendezvous.oldest.age", metric.WithUnit("s"), metric.WithDescription("Age of the oldest row by kind; 0 when there is none."))
+	if err != nil {
+		return err
+	}
+	dead, err := m.Int64ObservableGauge("rendezvous.dead.letters", metric.WithUnit("{event}"), metric.WithDescription("Dead letters by reason, counted up to 10,000 each."))
 	if err != nil {
 		return err
 	}
@@ -134,20 +148,24 @@ func (w *Worker) gauges(m metric.Meter) error {
 			o.ObserveInt64(attend, stands[reason], metric.WithAttributes(attribute.String("reason", string(reason))))
 		}
 		if at := w.seenAt.Load(); at != nil && r.DepthsErr == nil {
-			observeDepths(o, depth, age, r, *at)
+			observeDepths(o, depth, dead, age, r, *at)
 		}
 		return nil
-	}, depth, age, attend)
+	}, depth, dead, age, attend)
 	return err
 }
 
-func observeDepths(o metric.Observer, depth metric.Int64Observable, age metric.Float64Observable, r Report, now time.Time) {
+func observeDepths(o metric.Observer, depth, dead metric.Int64Observable, age metric.Float64Observable, r Report, now time.Time) {
 	kind := func(k string) metric.MeasurementOption { return metric.WithAttributes(attribute.String("kind", k)) }
 	d := r.Depths
 	for k, n := range map[string]int{
 		"live_events": d.LiveEvents, "open_waits": d.OpenWaits, "parked_waits": d.ParkedWaits, "quarantined_waits": d.QuarantinedWaits, "woken": d.Woken,
+		"dead_letters": d.DeadLetters,
 	} {
 		o.ObserveInt64(depth, int64(n), kind(k))
+	}
+	for _, reason := range rendezvous.DeadReasons {
+		o.ObserveInt64(dead, int64(d.Dead[reason]), metric.WithAttributes(attribute.String("reason", string(reason))))
 	}
 	for k, t := range map[string]time.Time{"live_events": d.OldestLiveEvent, "parked_waits": d.OldestParked, "woken": d.OldestWoken} {
 		seconds := 0.0

@@ -17,11 +17,13 @@ const (
 	Parked    = "parked"
 	Unmet     = "unmet"
 	Woken     = "woken"
+	Unclaimed = "unclaimed"
 	Exhausted = "exhausted"
 )
 
-// Passes are the names of all, in the order of a tick.
-func Passes() []string { return []string{Leases, Parked, Unmet, Woken, Exhausted} }
+// Passes are the names of all, in the order of a tick, which matters twice: leases end before parked waits are tried, and unmet pairs are offered before anything
+// is retired as unclaimed.
+func Passes() []string { return []string{Leases, Parked, Unmet, Woken, Unclaimed, Exhausted} }
 
 // page is what one page of a pass did.
 type page struct {

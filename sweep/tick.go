@@ -131,8 +131,11 @@ func (w *Worker) tell(ctx context.Context, p PassReport) {
 	case p.Done+p.Failed+p.Released+p.Quarantined == 0:
 		level, says = slog.LevelDebug, "pass deferred"
 	}
+	if len(p.Types) > 0 {
+		says = "events became dead letters"
+	}
 	w.deps.Log.Log(ctx, level, says, "pass", p.Pass, "rows", p.Handed, "done", p.Done, "deferred", p.Deferred, "failed", p.Failed,
-		"released", p.Released, "quarantined", p.Quarantined, "pages", p.Pages, "saturated", p.Saturated)
+		"released", p.Released, "quarantined", p.Quarantined, "pages", p.Pages, "saturated", p.Saturated, "types", p.Types)
 }
 
 // lookAtDepths counts what is live.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/rendezvous-events/rendezvous"
-	"github.com/rendezvous-events/rendezvous/internal/attention"
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
@@ -36,9 +34,6 @@ func (w *Worker) unmetPairs(ctx context.Context) (page, error) {
 	}
 	for _, o := range got.Items {
 		countOffer(o, &p.Counts)
-		if o.Outcome == store.OfferDead && o.Reason == rendezvous.DeadUndeliverable {
-			w.alarms.raise(attention.Undeliverable, w.deps.Clock.Now())
-		}
 	}
 	w.deps.Sender.Try(ctx, got.Notices)
 	return p, nil

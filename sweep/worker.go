@@ -46,6 +46,7 @@ func New(s Store, stream Stream, d Deps, cfg Config) (*Worker, error) {
 		{name: Parked, every: w.cfg.Tick, work: w.parked},
 		{name: Unmet, every: w.cfg.Tick, work: w.unmetPairs},
 		{name: Woken, every: w.cfg.Woken, work: w.woken},
+		{name: Unclaimed, every: w.cfg.Tick, work: w.unclaimed},
 		{name: Exhausted, every: w.cfg.Tick, work: w.exhausted},
 	}
 	w.depths = &pass{name: "depths", every: w.cfg.Woken, work: w.lookAtDepths}

@@ -5,6 +5,7 @@ package attention
 import (
 	"time"
 
+	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
@@ -13,6 +14,7 @@ type Reason string
 
 // The set. A leased run's wait that is tried later and two sweepers that meet are no reasons.
 const (
+	DeadLetters   Reason = "dead_letters"   // events that ended unanswered and that nobody has requeued or purged; erased ones are nobody's
 	Quarantined   Reason = "quarantined"    // waits whose answer fails every time
 	NoExecutor    Reason = "no_executor"    // runs with news that nobody has taken up for long
 	Saturated     Reason = "saturated"      // a pass ended two ticks in a row with more due
@@ -24,10 +26,11 @@ const (
 )
 
 // Reasons are all, in the order in which they are told.
-var Reasons = [...]Reason{Quarantined, NoExecutor, Saturated, Failed, Stuck, Undeliverable, Exhausted, GaugesMissing}
+var Reasons = [...]Reason{DeadLetters, Quarantined, NoExecutor, Saturated, Failed, Stuck, Undeliverable, Exhausted, GaugesMissing}
 
 // says is what each means and where to look.
 var says = map[Reason]string{
+	DeadLetters:   "events ended unanswered, usually for a wrong key or type: see deadletter list, then deadletter requeue or purge what is settled",
 	Quarantined:   "waits are quarantined, their answer fails every time: see wait list --parked, mend the cause, then wait retry",
 	NoExecutor:    "runs have had news for more than 5 min and nobody takes them up: is an executor of their queue running?",
 	Saturated:     "it ends every tick with more to do: run more sweepers, or look why so much is left to them",
@@ -47,6 +50,15 @@ const noExecutorAfter = 5 * time.Minute
 // Of are the reasons that the counts of live rows give at an instant of the store.
 func Of(d store.Depths, now time.Time) []Reason {
 	var found []Reason
+	for reason, n := range d.Dead {
+		if n > 0 && reason != rendezvous.DeadErased {
+			found = append(found, DeadLetters)
+			break
+		}
+	}
+	if d.Dead[rendezvous.DeadUndeliverable] > 0 {
+		found = append(found, Undeliverable)
+	}
 	if d.QuarantinedWaits > 0 {
 		found = append(found, Quarantined)
 	}

@@ -58,10 +58,12 @@ type Sweep struct {
 	Tick  time.Duration `name:"sweep-tick" help:"Interval of every pass but the one over woken runs." default:"5s"`
 	Woken time.Duration `name:"sweep-woken" help:"Interval of the pass over woken runs." default:"10s"`
 	Pages int           `name:"sweep-pages" help:"Pages a saturated pass may work in one tick." default:"20"`
+	// Window is how long an event without an expiry of its own may wait for somebody who wants it.
+	Window time.Duration `name:"sweep-window" help:"How long an event without an expiry of its own waits for somebody who wants it; then it is a dead letter (at least 1s)." default:"1h"`
 }
 
 func (s Sweep) config() sweep.Config {
-	return sweep.Config{Tick: s.Tick, Woken: s.Woken, Pages: s.Pages}
+	return sweep.Config{Tick: s.Tick, Woken: s.Woken, Pages: s.Pages, Window: s.Window}
 }
 
 // Config is a process.
@@ -94,7 +96,7 @@ func Private(name, dir string) Config {
 			Drain: 20 * time.Second, Shards: rendezvous.DefaultShards, Limit: rendezvous.MaxPayload,
 		},
 		Name: name, Version: worker.Version(), Migrate: true, Ingest: &Door{HTTP: "127.0.0.1:0"},
-		Delivery: true, Sweep: &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20},
+		Delivery: true, Sweep: &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20, Window: time.Hour},
 		EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	}
 }
@@ -132,6 +134,9 @@ func (s *Sweep) validate() error {
 		if v.d < 10*time.Millisecond || v.d > 10*time.Minute {
 			return rendezvous.InvalidField(v.name, "%s is outside 10ms..10m", v.d)
 		}
+	}
+	if s.Window < time.Second {
+		return rendezvous.InvalidField("sweep-window", "%s is under 1s", s.Window)
 	}
 	if s.Pages < 1 || s.Pages > 1000 {
 		return rendezvous.InvalidField("sweep-pages", "%d is outside 1..1000", s.Pages)
