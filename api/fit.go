@@ -63,6 +63,10 @@ func shorter(reply any) (any, bool) {
 		r.Released, r.Dead, ok = firstHalves(r.Released, r.Dead)
 		r.More = r.More || ok
 		return r, ok
+	case wire.Letters:
+		return withoutPayloads(r)
+	case wire.LetterResults:
+		return fewerResults(r)
 	case wire.PutResults:
 		return withoutWords(r)
 	}

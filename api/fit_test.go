@@ -46,6 +46,11 @@ func TestWhatWasDoneIsNeverAnsweredTooLarge(t *testing.T) {
 		"conclude": {wire.Concluded{Seq: 3, Released: ids, Dead: ids[:1]}, ``},
 		"cancel":   {wire.Acted{Outcome: "cancelled", Dead: ids}, ``},
 		"put":      {wire.PutResults{Results: refusals}, ``},
+		"requeue":  {wire.LetterResults{Results: make([]wire.LetterResult, 500), More: true, NextCursor: "c"}, ``},
+		"letters": {
+			wire.Letters{Letters: []wire.Letter{{Source: "s", ID: "1", Number: 7, Type: "t", Payload: large.Payload}}, NextCursor: "c"},
+			`{"letters":[{"source":"s","id":"1","number":7,"type":"t","keys":null,"reason":"","received_at":"<time>","dead_at":"<time>","erased":false,"payload_omitted":true}],"next_cursor":"c"}`,
+		},
 	} {
 		body, err := api.Fit(c.reply, limit)
 		if err != nil || len(body) > limit {

@@ -43,6 +43,11 @@ func (s *Service) table() map[string]verb {
 		"waits.withdraw": handle(RoleExecutor, withdrawWait),
 		"waits.retry":    handle(RoleExecutor, retryWait),
 
+		"deadletters.list":    handle(RoleOperator, listLetters),
+		"deadletters.count":   handle(RoleOperator, countLetters),
+		"deadletters.requeue": handle(RoleOperator, requeueLetters),
+		"deadletters.purge":   handle(RoleOperator, purgeLetters),
+
 		"system.info":  handle(RoleNone, systemInfo),
 		"system.check": handle(RoleExecutor, systemCheck),
 	}

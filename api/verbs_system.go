@@ -21,7 +21,7 @@ func systemInfo(ctx context.Context, c call, _ struct{}) (wire.Info, error) {
 	}
 	d, err := c.cfg.Store.Depths(ctx)
 	info.Depths = &wire.Depths{
-		LiveEvents: d.LiveEvents, OpenWaits: d.OpenWaits, ParkedWaits: d.ParkedWaits, QuarantinedWaits: d.QuarantinedWaits, Woken: d.Woken,
+		LiveEvents: d.LiveEvents, OpenWaits: d.OpenWaits, ParkedWaits: d.ParkedWaits, QuarantinedWaits: d.QuarantinedWaits, Woken: d.Woken, DeadLetters: d.DeadLetters, Dead: d.Dead,
 		OldestLiveEvent: wire.At(d.OldestLiveEvent), OldestParked: wire.At(d.OldestParked), OldestWoken: wire.At(d.OldestWoken), Capped: d.Capped,
 	}
 	return info, err

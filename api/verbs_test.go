@@ -175,7 +175,7 @@ var steer = []step{
 	{
 		"system.info", `{}`,
 		`{"version":"0.0.1","go":"<text>","store":"memory","tenant":"steer-DOOR","now":"<time>","depths":{"live_events":"<number>","open_waits":"<number>","parked_waits":"<number>",
-			"quarantined_waits":"<number>","woken":"<number>","oldest_live_event?":"<time>","oldest_parked?":"<time>","oldest_woken?":"<time>"}}`,
+			"quarantined_waits":"<number>","woken":"<number>","dead_letters":"<number>","dead?":"<any>","oldest_live_event?":"<time>","oldest_parked?":"<time>","oldest_woken?":"<time>"}}`,
 	},
 	{"system.check", ``, `{"verdict":"ok","reasons":[]}`},
 }
@@ -193,7 +193,7 @@ func TestEveryVerbAnswersInItsShapeOverBothDoors(t *testing.T) {
 		})
 	}
 	called := map[string]bool{}
-	for _, s := range append(slices.Clone(drive), steer...) {
+	for _, s := range slices.Concat(drive, steer, bury) {
 		called[s.verb] = true
 	}
 	for _, verb := range builtVerbs {
@@ -207,7 +207,8 @@ func TestEveryVerbAnswersInItsShapeOverBothDoors(t *testing.T) {
 var builtVerbs = []string{
 	"events.put", "events.deliver", "events.get", "events.erase", "runs.start", "runs.get", "runs.list", "runs.count", "runs.chain", "runs.history", "runs.acquire",
 	"runs.renew", "runs.release", "runs.collect", "runs.append", "runs.await", "runs.conclude", "runs.cancel", "runs.pause", "runs.resume", "waits.register",
-	"waits.list", "waits.withdraw", "waits.retry", "system.info", "system.check",
+	"waits.list", "waits.withdraw", "waits.retry", "deadletters.list",
+	"deadletters.count", "deadletters.requeue", "deadletters.purge", "system.info", "system.check",
 }
 
 // What the plane mints itself are ids of version 7.

@@ -189,7 +189,7 @@ func (c *Client) Call(ctx context.Context, verb string, request, reply any) erro
 // reads are the verbs that change nothing: their lost replies are unavailable, not commit_unknown.
 var reads = map[string]bool{
 	"events.get": true, "runs.get": true, "runs.list": true, "runs.count": true, "runs.chain": true, "runs.history": true, "waits.list": true,
-	"system.info": true, "system.check": true,
+	"deadletters.list": true, "deadletters.count": true, "system.info": true, "system.check": true,
 }
 
 // undecoded is the error of a reply that is none of this plane's. It does not name the URL, which may hold a password.

@@ -7,7 +7,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
-// The verbs, with the wire's own requests and replies. Where a request has a token that makes its repetition safe (run ids, batch_id, acquire_id) and the
+// The verbs, with the wire's own requests and replies. Where a request has a token that makes its repetition safe (run ids, batch_id, acquire_id, op) and the
 // caller leaves it empty, it is minted here, before the first try. A caller that may itself call again after an error names it.
 
 // StartRun starts a run. Workflow and run id are minted when empty (RN-13).
@@ -131,6 +131,26 @@ func (c *Client) RetryWait(ctx context.Context, r wire.RetryWait) (wire.Retried,
 	return call[wire.Retried](ctx, c, "waits.retry", r)
 }
 
+// ListLetters reads a page of dead letters, newest number first.
+func (c *Client) ListLetters(ctx context.Context, r wire.ListLetters) (wire.Letters, error) {
+	return call[wire.Letters](ctx, c, "deadletters.list", r)
+}
+
+// CountLetters counts dead letters.
+func (c *Client) CountLetters(ctx context.Context, r wire.CountLetters) (wire.LetterCount, error) {
+	return call[wire.LetterCount](ctx, c, "deadletters.count", r)
+}
+
+// RequeueLetters makes dead letters live again, each with its old number. The op is minted when empty; a caller that may call again names it.
+func (c *Client) RequeueLetters(ctx context.Context, r wire.RequeueLetters) (wire.LetterResults, error) {
+	return call[wire.LetterResults](ctx, c, "deadletters.requeue", r)
+}
+
+// PurgeLetters drops the payloads and keys of dead letters for ever; identities stay. The op is minted when empty.
+func (c *Client) PurgeLetters(ctx context.Context, r wire.PurgeLetters) (wire.LetterResults, error) {
+	return call[wire.LetterResults](ctx, c, "deadletters.purge", r)
+}
+
 // Info says what the plane is.
 func (c *Client) Info(ctx context.Context) (wire.Info, error) {
 	return call[wire.Info](ctx, c, "system.info", struct{}{})
@@ -154,6 +174,12 @@ func withTokens(verb string, request any) any {
 		return r
 	case wire.Append:
 		r.BatchID = minted(r.BatchID)
+		return r
+	case wire.RequeueLetters:
+		r.Op = minted(r.Op)
+		return r
+	case wire.PurgeLetters:
+		r.Op = minted(r.Op)
 		return r
 	case wire.Conclude:
 		r.BatchID = minted(r.BatchID)

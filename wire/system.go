@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/rendezvous-events/rendezvous"
+
 // Info is the reply of system.info.
 type Info struct {
 	Version string  `json:"version"`
@@ -12,15 +14,18 @@ type Info struct {
 
 // Depths counts what is live, plane-wide.
 type Depths struct {
-	LiveEvents       int  `json:"live_events"`
-	OpenWaits        int  `json:"open_waits"`
-	ParkedWaits      int  `json:"parked_waits"`
-	QuarantinedWaits int  `json:"quarantined_waits"`
-	Woken            int  `json:"woken"`
-	OldestLiveEvent  Time `json:"oldest_live_event,omitzero"`
-	OldestParked     Time `json:"oldest_parked,omitzero"`
-	OldestWoken      Time `json:"oldest_woken,omitzero"`
-	Capped           bool `json:"capped,omitempty"`
+	LiveEvents       int `json:"live_events"`
+	OpenWaits        int `json:"open_waits"`
+	ParkedWaits      int `json:"parked_waits"`
+	QuarantinedWaits int `json:"quarantined_waits"`
+	Woken            int `json:"woken"`
+	DeadLetters      int `json:"dead_letters"`
+	// Dead counts the dead letters by reason.
+	Dead            map[rendezvous.DeadReason]int `json:"dead,omitempty"`
+	OldestLiveEvent Time                          `json:"oldest_live_event,omitzero"`
+	OldestParked    Time                          `json:"oldest_parked,omitzero"`
+	OldestWoken     Time                          `json:"oldest_woken,omitzero"`
+	Capped          bool                          `json:"capped,omitempty"`
 }
 
 // Check is the reply of system.check: ok, degraded or failing, with reasons.
