@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
 )
 
@@ -31,9 +32,9 @@ type result struct {
 	code     int
 }
 
-func newTool(t *testing.T) *tool {
+func newTool(t *testing.T, change ...func(*node.Config)) *tool {
 	t.Helper()
-	n := nodetest.Start(t)
+	n := nodetest.Start(t, change...)
 	return &tool{t: t, dir: t.TempDir(), env: []string{"RENDEZVOUS_SERVER=http://" + n.HTTP, "RENDEZVOUS_TENANT=acme", "HOME=" + t.TempDir()}}
 }
 

@@ -23,6 +23,7 @@ type cli struct {
 	Event      eventCmd      `cmd:"" help:"Put, look up and erase events."`
 	Run        runCmd        `cmd:"" help:"Start runs, read them, end them."`
 	Wait       waitCmd       `cmd:"" help:"Register, withdraw and list waits."`
+	Deadletter deadletterCmd `cmd:"" help:"See what nobody wanted, and give it another chance or drop it."`
 	System     systemCmd     `cmd:"" help:"What the plane says of itself."`
 	Backup     backupCmd     `cmd:"" help:"Back up the embedded store, also while it is in use."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring a store's schema up to this build, or copy a store to another."`

@@ -35,6 +35,7 @@ func (c *systemInfoCmd) Run(ctx context.Context) error {
 			t.add("parked waits", d.ParkedWaits)
 			t.add("quarantined waits", d.QuarantinedWaits)
 			t.add("woken runs", d.Woken)
+			t.add("dead letters", d.DeadLetters)
 		}
 		t.print()
 	})
