@@ -14,6 +14,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/client"
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
@@ -62,8 +63,8 @@ func (c *demoCmd) Run(ctx context.Context) error {
 	}
 	defer rdv.Close()
 	d := &demo{rdv: rdv, sent: map[string]int{}}
-	for line := range bytes.Lines(story) {
-		d.lines = append(d.lines, bytes.TrimSpace(line))
+	if d.lines, err = lines(story, clock.System.Now().Add(keeps)); err != nil {
+		return err
 	}
 	return d.play(ctx, n)
 }
@@ -79,7 +80,7 @@ func (c *demoCmd) log() *slog.Logger {
 func (c *demoCmd) config(dir string) node.Config {
 	cfg := node.Private("demo", dir)
 	cfg.Store, cfg.Drain, cfg.Logger = c.Store, 10*time.Second, c.log()
-	cfg.Sweep.Tick, cfg.Sweep.Woken = time.Second, 2*time.Second
+	cfg.Sweep.Tick, cfg.Sweep.Woken, cfg.Sweep.Window = 500*time.Millisecond, 2*time.Second, window
 	return cfg
 }
 
@@ -118,7 +119,10 @@ func (d *demo) play(ctx context.Context, n *node.Node) error {
 	if err := d.completed(ctx, late); err != nil {
 		return err
 	}
-	return d.summary(ctx)
+	if err := d.summary(ctx); err != nil {
+		return err
+	}
+	return d.buried(ctx)
 }
 
 // order is what drives one order: a replayed function, see package client.
@@ -247,20 +251,10 @@ func (d *demo) summary(ctx context.Context) error {
 			}
 		}
 	}
-	info, err := d.rdv.Info(ctx)
-	if err != nil {
-		return err
-	}
-	stray, err := d.rdv.GetEvent(ctx, rendezvous.EventID{Source: "urn:demo:bank", ID: "pay-9999"}, false)
-	if err != nil {
-		return err
-	}
 	fmt.Printf("\n%d of 18 waits answered, each by its own event, once: %d waits came first, %d events came first.\n", waitFirst+eventFirst, waitFirst, eventFirst)
-	fmt.Printf("The payment for order 9999 is still %s, waiting for whoever asks; nothing else is left: %d live events, %d open waits.\n", stray.State, info.Depths.LiveEvents, info.Depths.OpenWaits)
-	if waitFirst+eventFirst != 18 || waitFirst == 0 || eventFirst < 9 || stray.State != rendezvous.EventLive || info.Depths.LiveEvents != 1 || info.Depths.OpenWaits != 0 {
+	if waitFirst+eventFirst != 18 || waitFirst == 0 || eventFirst < 9 {
 		return fmt.Errorf("the story did not end as it should")
 	}
-	fmt.Println("All met.")
 	return nil
 }
 
