@@ -19,6 +19,7 @@ func (s *Service) table() map[string]verb {
 		"events.put":     handle(RoleProducer, putEvents),
 		"events.deliver": handle(RoleProducer, deliverEvent),
 		"events.get":     handle(RoleExecutor, getEvent),
+		"events.explain": handle(RoleExecutor, explainEvent),
 		"events.erase":   handle(RoleOperator, eraseEvent),
 
 		"runs.start":    handle(RoleExecutor, startRun),
@@ -40,6 +41,7 @@ func (s *Service) table() map[string]verb {
 
 		"waits.register": register,
 		"waits.list":     handle(RoleExecutor, listWaits),
+		"waits.explain":  handle(RoleExecutor, explainWait),
 		"waits.withdraw": handle(RoleExecutor, withdrawWait),
 		"waits.retry":    handle(RoleExecutor, retryWait),
 

@@ -76,6 +76,17 @@ var drive = []step{
 			"keys":[{"namespace":"subject","value":"4711"},{"namespace":"order","value":"4711"}]}`,
 	},
 	{
+		"events.explain", `{"source":"urn:psp","id":"p-1"}`,
+		`{"verdict":"delivered","reasons":[],"near_misses":[],"facts":{"number":"<number>","type":"payment.received","received_at":"<time>","at":"<time>",
+			"waited_ms?":"<number>","workflow_id":"order-4711","wait":{"run_id":"run-1","effect":"pay"},"seq":3,
+			"keys":[{"namespace":"subject","value":"4711"},{"namespace":"order","value":"4711"}]}}`,
+	},
+	{
+		"waits.explain", `{"run_id":"run-1","effect":"pay","source":"urn:psp","id":"p-1"}`,
+		`{"verdict":"delivered","near_misses":[],"facts":"<any>","reasons":[{"code":"event_consumed","wait":{"run_id":"run-1","effect":"pay"},"seq":3},
+			{"code":"wait_closed","closed":"answered","event":{"source":"urn:psp","id":"p-1"},"seq":3,"since":"<time>"}]}`,
+	},
+	{
 		"events.erase", `{"source":"urn:psp","id":"p-1","operator":{"actor":"ann","basis":"asserted"}}`,
 		`{"existed":true,"was":"consumed","journaled":{"workflow_id":"order-4711","seq":3}}`,
 	},
@@ -95,6 +106,12 @@ var drive = []step{
 	},
 	{"waits.list", `{"parked":true,"filter":{"type":"parcel.sent"}}`, `{"waits":[{"run_id":"run-1","workflow_id":"order-4711","effect":"ship","attempt":1,"type":"parcel.sent",
 		"keys":` + orderIs + `,"state":"parked","attempts":0,"next_attempt_at":"<time>","event":{"source":"urn:post","id":"s-1"},"number":"<number>","registered_at":"<time>"}]}`},
+	{
+		"waits.explain", `{"run_id":"run-1","effect":"ship"}`,
+		`{"verdict":"held","reasons":[],"near_misses":[],"facts":{"number":"<number>","type":"parcel.sent","keys":` + orderIs + `,"registered_at":"<time>","since":"<time>",
+			"workflow_id":"order-4711","event":{"source":"urn:post","id":"s-1"},
+			"hold":{"state":"leased","owner":"pod-a/7f3c","remaining_ms":"<number>","attempts":0,"next_attempt_at":"<time>"}}}`,
+	},
 	{
 		"runs.collect", `{"run_id":"run-1","epoch":1}`,
 		`{"head_seq":5,"more":false,"records":[{"seq":5,"run_id":"run-1","kind":"wait.answered","effect":"ship","recorded_at":"<time>","source":"urn:post",
@@ -171,6 +188,11 @@ var steer = []step{
 	{"runs.count", `{"filter":{"types":["order"]},"cap":100}`, `{"count":1}`},
 	{"runs.list", `{"filter":{"types":["nothing"]}}`, `{"runs":[]}`},
 	{"waits.list", `{}`, `{"waits":[]}`},
+	{"events.explain", `{"source":"urn:a","id":"nobody"}`, `{"verdict":"unknown","facts":{},"reasons":[],"near_misses":[]}`},
+	{
+		"waits.explain", `{"run_id":"nobody","effect":"w"}`,
+		`{"verdict":"unregistered","facts":{"run":{"run_id":"nobody","state":"unknown"}},"reasons":[],"near_misses":[]}`,
+	},
 	{"runs.history", `{"workflow_id":"nobody"}`, `{"records":[],"head_seq":0,"more":false}`},
 	{
 		"system.info", `{}`,
@@ -205,6 +227,7 @@ func TestEveryVerbAnswersInItsShapeOverBothDoors(t *testing.T) {
 
 // builtVerbs are the verbs of this build, as issue 2 names them.
 var builtVerbs = []string{
+	"events.explain", "waits.explain",
 	"events.put", "events.deliver", "events.get", "events.erase", "runs.start", "runs.get", "runs.list", "runs.count", "runs.chain", "runs.history", "runs.acquire",
 	"runs.renew", "runs.release", "runs.collect", "runs.append", "runs.await", "runs.conclude", "runs.cancel", "runs.pause", "runs.resume", "waits.register",
 	"waits.list", "waits.withdraw", "waits.retry", "deadletters.list",

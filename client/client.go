@@ -188,6 +188,7 @@ func (c *Client) Call(ctx context.Context, verb string, request, reply any) erro
 
 // reads are the verbs that change nothing: their lost replies are unavailable, not commit_unknown.
 var reads = map[string]bool{
+	"events.explain": true, "waits.explain": true,
 	"events.get": true, "runs.get": true, "runs.list": true, "runs.count": true, "runs.chain": true, "runs.history": true, "waits.list": true,
 	"deadletters.list": true, "deadletters.count": true, "system.info": true, "system.check": true,
 }

@@ -20,9 +20,10 @@ import (
 )
 
 type eventCmd struct {
-	Put   eventPutCmd   `cmd:"" help:"Send one event, or every event of a JSONL file."`
-	Get   eventGetCmd   `cmd:"" help:"Show where an event is."`
-	Erase eventEraseCmd `cmd:"" help:"Erase an event's payload for ever; its identity stays."`
+	Put     eventPutCmd     `cmd:"" help:"Send one event, or every event of a JSONL file."`
+	Get     eventGetCmd     `cmd:"" help:"Show where an event is."`
+	Explain eventExplainCmd `cmd:"" help:"Say why an event did not meet a wait, and what to do."`
+	Erase   eventEraseCmd   `cmd:"" help:"Erase an event's payload for ever; its identity stays."`
 }
 
 // eventPutCmd sends events by the request door: the answer is the durable acknowledgement.

@@ -11,6 +11,7 @@ import (
 type waitCmd struct {
 	Register waitRegisterCmd `cmd:"" help:"Register a wait: answered at once if its event is there already."`
 	Withdraw waitWithdrawCmd `cmd:"" help:"Give a wait up."`
+	Explain  waitExplainCmd  `cmd:"" help:"Say why a wait got no event, and what to do."`
 	List     waitListCmd     `cmd:"" help:"List waits, oldest first."`
 	Retry    waitRetryCmd    `cmd:"" help:"Try a quarantined wait again, once its cause is mended."`
 }
