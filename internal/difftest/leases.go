@@ -139,6 +139,9 @@ func (t TakeWoken) ask(s *side) (any, error) {
 	return got, err
 }
 
+// unsure is a page that may have been taken: its notices are due any time up to the longest interval.
+func (TakeWoken) unsure(w *World) { w.vague = append(w.vague, window{w.now, w.now + longest}) }
+
 func (TakeWoken) learn(w *World, got any) {
 	for _, row := range slices.Concat(got.(takenRuns).First, got.(takenRuns).Again) {
 		d := 10 * time.Second

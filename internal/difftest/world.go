@@ -71,6 +71,9 @@ type preparing interface{ prepare(w *World) }
 // learning is a step of which the world keeps something, from the first side's answer.
 type learning interface{ learn(w *World, got any) }
 
+// unsure is a step after whose failure nobody knows what was done.
+type unsure interface{ unsure(w *World) }
+
 // Do makes one step on every store and compares the answers.
 func (w *World) Do(s Step) {
 	w.t.Helper()
@@ -91,6 +94,9 @@ func (w *World) Do(s Step) {
 	}
 	if l, ok := s.(learning); ok && got[0].err == nil {
 		l.learn(w, got[0].value)
+	}
+	if u, ok := s.(unsure); ok && got[0].err != nil {
+		u.unsure(w)
 	}
 }
 
