@@ -9,6 +9,7 @@
 //
 // Failures strike transactions of the store, by the name of the verb's transaction: see package fault for points and repetition. The clock is the store's: expiry of
 // events and leases, retries of parked waits, and instants in histories. Timers of the processes themselves run on: a pass looks again within a second.
+// What nobody wanted for an hour of that clock becomes a dead letter.
 package rendezvoustest
 
 import (
