@@ -53,6 +53,9 @@ func factsOf(f store.Facts) wire.Facts {
 			LastError: h.LastError, QuarantinedAt: wire.At(h.QuarantinedAt),
 		}
 	}
+	if o := f.Other; o != nil {
+		out.Other = &wire.Wants{Type: o.Type, Keys: orEmpty(o.Keys), From: o.From}
+	}
 	if d := f.Death; d != nil {
 		out.Reason, out.Detail = d.Reason, d.Detail
 	}

@@ -49,6 +49,7 @@ type Facts struct {
 	From         string    // a wait's
 	Target       string    // an event's: the run it is for
 	RegisteredAt time.Time // a wait's
+	Other        *Wants    // of a pair: the wait's side
 	ReceivedAt   time.Time // an event's
 
 	Event      *rendezvous.EventID // another event: held, answering, met, or going first
@@ -69,6 +70,13 @@ type Facts struct {
 	Similar       []string             // unregistered: effects of the run with a similar name
 	Released      []rendezvous.EventID // ended: what the conclusion gave back
 	Dead          []rendezvous.EventID // ended: what it made dead letters
+}
+
+// Wants is what a wait waits for.
+type Wants struct {
+	Type string
+	Keys []rendezvous.Key
+	From string
 }
 
 // Hold is what a standing claim waits for.

@@ -36,6 +36,7 @@ type Facts struct {
 	From          string                `json:"from,omitempty"`
 	Target        string                `json:"target,omitempty"`
 	RegisteredAt  Time                  `json:"registered_at,omitzero"`
+	Other         *Wants                `json:"other,omitempty"` // of a pair: the wait's side
 	ReceivedAt    Time                  `json:"received_at,omitzero"`
 	Event         *rendezvous.EventID   `json:"event,omitempty"`
 	Wait          *rendezvous.WaitID    `json:"wait,omitempty"`
@@ -55,6 +56,13 @@ type Facts struct {
 	Similar       []string              `json:"similar,omitempty"` // effects of the run with a similar name
 	Released      []rendezvous.EventID  `json:"released,omitempty"`
 	Dead          []rendezvous.EventID  `json:"dead,omitempty"`
+}
+
+// Wants is what a wait waits for.
+type Wants struct {
+	Type string           `json:"type"`
+	Keys []rendezvous.Key `json:"keys"`
+	From string           `json:"from,omitempty"`
 }
 
 // Hold is what a standing claim waits for.

@@ -85,7 +85,7 @@ func TestWhatANewcomerTypes(t *testing.T) {
 	u.ok(`(?s)state +consumed.*record 3 of workflow order-1`, "event", "get", "urn:bank", "p-1")
 	u.ok(`(?s)EVENT +urn:bank p-1.*verdict +delivered: it answered wait payment of run run-1, record 3.*what to do +nothing`, "event", "explain", "urn:bank", "p-1")
 	u.ok(`(?s)WAIT +payment of run run-1.*verdict +answered: event urn:bank p-1`, "wait", "explain", "run-1", "payment")
-	u.ok(`(?s)because +event_consumed \(wait payment of run run-1\).*because +wait_closed`, "event", "explain", "urn:bank", "p-1", "--run", "run-1", "--effect", "payment")
+	u.ok(`(?s)because +event_consumed \(wait payment of run run-1\).*because +wait_closed.*these two have met`, "event", "explain", "urn:bank", "p-1", "--run", "run-1", "--effect", "payment")
 	u.ok(`"verdict": "unregistered"`, "wait", "explain", "run-1", "Payment", "-o", "json")
 	u.ok(`what to do +did you mean payment\?`, "wait", "explain", "run-1", "Payment")
 	u.ok(`^duplicate +urn:bank p-1 +\(consumed\)`, "event", "put", "--type", "payment.received", "--source", "urn:bank", "--id", "p-1", "--key", "order=order-1", "--data", `{"amount": 12}`)

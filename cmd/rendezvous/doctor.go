@@ -96,7 +96,7 @@ func (c *doctorCmd) api(ctx context.Context) finding {
 	if skew := time.Since(i.Now.Time).Abs(); skew > 5*time.Second {
 		detail += fmt.Sprintf("; the store's clock is %s off this machine's", skew.Round(time.Second))
 	}
-	return finding{What: what, OK: check.Verdict == "ok", Detail: detail}
+	return finding{What: what, OK: check.Verdict != "failing", Detail: detail} // degraded is for system check to judge: all that is asked here works
 }
 
 func (c *doctorCmd) checkStore(ctx context.Context) finding {

@@ -33,7 +33,13 @@ func (c *eventExplainCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return show[wire.Explanation](&c.remote, x, nil, func() { printExplanation("EVENT", c.Source+" "+c.ID, x) })
+	return show[wire.Explanation](&c.remote, x, nil, func() {
+		if x.Facts.Other != nil {
+			printPair(id, wait, x)
+			return
+		}
+		printExplanation("EVENT", c.Source+" "+c.ID, x)
+	})
 }
 
 type waitExplainCmd struct {
@@ -59,8 +65,65 @@ func (c *waitExplainCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return show[wire.Explanation](&c.remote, x, nil, func() { printExplanation("WAIT", c.Effect+" of run "+c.RunID, x) })
+	return show[wire.Explanation](&c.remote, x, nil, func() {
+		if x.Facts.Other != nil {
+			printPair(event, id, x)
+			return
+		}
+		printExplanation("WAIT", c.Effect+" of run "+c.RunID, x)
+	})
 }
+
+// printPair shows both sides beside one another, what stands between them, and what to do.
+func printPair(event rendezvous.EventID, wait rendezvous.WaitID, x wire.Explanation) {
+	t := table{heads: []string{"PAIR", "EVENT " + event.Source + " " + event.ID, "WAIT " + wait.Effect + " of run " + wait.RunID}}
+	other := x.Facts.Other
+	t.add("type", x.Facts.Type, other.Type)
+	t.add("keys", orNone(keyList(x.Facts.Keys)), orNone(keyList(other.Keys)))
+	if other.From != "" {
+		t.add("source", event.Source, "only "+other.From)
+	}
+	if x.Facts.Target != "" {
+		t.add("for run", x.Facts.Target, wait.RunID)
+	}
+	t.print()
+	fmt.Println()
+	said := verdictText(x)
+	t = table{heads: []string{"THE EVENT", fmt.Sprintf("%s: %s", x.Verdict, said.why)}}
+	for _, r := range x.Reasons {
+		t.add("because", reasonText(r))
+	}
+	for _, h := range x.Hints {
+		t.add("hint", hintText(h))
+	}
+	t.add("what to do", pairAdvice(wait, x))
+	t.print()
+}
+
+// pairAdvice follows the first reason: those of the two sides come before those of their state.
+func pairAdvice(wait rendezvous.WaitID, x wire.Explanation) string {
+	if len(x.Reasons) == 0 {
+		return "nothing"
+	}
+	switch first := x.Reasons[0]; first.Code {
+	case rendezvous.PairEventConsumed, rendezvous.PairEventClaimed:
+		if first.Wait != nil && *first.Wait == wait {
+			return "nothing: these two have met"
+		}
+	case rendezvous.PairOtherType, rendezvous.PairNoSharedKey:
+		return "what was sent stays as it is: " + againAdvice
+	case rendezvous.PairOtherSource:
+		return "the wait takes one sender only; have the run register a wait for this one, or for any"
+	case rendezvous.PairOtherAddressee:
+		return "it was sent to another run; send it again under a new id, to this run or to none"
+	case rendezvous.PairOlderEventFirst, rendezvous.PairOlderWaitFirst, rendezvous.PairOfferDue:
+		return "nothing; it follows by itself"
+	}
+	return "nothing: this event and this wait cannot meet any more"
+}
+
+// againAdvice mends a wrong key or type.
+const againAdvice = "send it again under a new id with what the wait wants, or have the run register a wait for what came"
 
 // printExplanation shows the verdict, why, and what to do.
 func printExplanation(noun, what string, x wire.Explanation) {
@@ -140,7 +203,7 @@ func unmetText(x wire.Explanation) telling {
 	f := x.Facts
 	switch x.Verdict {
 	case rendezvous.VerdictKept:
-		return telling{fmt.Sprintf("it is for run %s alone, which is %s and waits for nothing it meets", f.Run.RunID, f.Run.State), "have the run register a wait of its type, or wait: its conclusion makes the event a dead letter"}
+		return telling{fmt.Sprintf("it is for run %s alone, which is %s and has no wait that it meets", f.Run.RunID, f.Run.State), keptAdvice(x)}
 	case rendezvous.VerdictNoKeys:
 		return telling{"it has no key and no addressee, so nothing can ever meet it", "send it again under a new id with a key (subject, or rdvkeys), or for a run (rdvrun)"}
 	case rendezvous.VerdictBehind:
@@ -180,7 +243,14 @@ func deadAdvice(f wire.Facts) string {
 	if f.Erased {
 		return "nothing: its payload is erased; send it again under a new id"
 	}
-	return "correct what kept it from its wait, then requeue it (deadletter requeue), or send it again under a new id"
+	return "where its key or type is wrong (see what comes nearest): " + againAdvice + ", and then deadletter purge or requeue; where its wait came too late: deadletter requeue"
+}
+
+func keptAdvice(x wire.Explanation) string {
+	if len(x.NearMisses) > 0 {
+		return "compare with what comes nearest, below: the run may register a wait of its type with one of its keys or without any; nobody's in time is a dead letter"
+	}
+	return "have the run register a wait of its type; nobody's in time, or at the run's conclusion, it becomes a dead letter"
 }
 
 func unregisteredAdvice(f wire.Facts) string {
@@ -200,7 +270,7 @@ func nearAdvice(x wire.Explanation) string {
 		}
 	}
 	if len(x.NearMisses) > 0 {
-		return "compare with what comes nearest, below; else wait"
+		return "compare with what comes nearest, below; where the event is wrong: " + againAdvice + "; else wait"
 	}
 	return "wait for the other side; nothing comes near"
 }

@@ -45,6 +45,10 @@ func TestALetterIsListedRequeuedAndMet(t *testing.T) {
 	u.ok(`dead letters +2`, "system", "info")
 
 	u.ok("", "run", "start", "order", "--workflow-id", "w", "--run-id", "r")
+	u.ok("waiting", "wait", "register", "r", "late", "--type", "paid", "--key", "ORDER=p-2")
+	u.ok(`(?s)verdict +dead: a dead letter: unclaimed.*nearest.*wait late of run r +paid +ORDER=p-2.*similar_key`, "event", "explain", "urn:bank", "p-2")
+	u.ok(`(?s)PAIR +EVENT urn:bank p-2 +WAIT late of run r\n.*keys +order=p-2 +ORDER=p-2.*because +no_shared_key.*under a new id`, "wait", "explain", "r", "late", "--source", "urn:bank", "--id", "p-2")
+	u.ok("withdrawn", "wait", "withdraw", "r", "late")
 	u.ok("waiting", "wait", "register", "r", "pay", "--type", "paid", "--key", "order=p-1")
 	u.ok(`^1 requeued, 0 not`, "deadletter", "requeue", "urn:bank", "p-1", "--op", "once")
 	u.ok(`^1 requeued, 0 not`, "deadletter", "requeue", "urn:bank", "p-1", "--op", "once")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
@@ -61,7 +60,7 @@ func (c *systemCheckCmd) Run(ctx context.Context) error {
 		return err
 	}
 	if r.Verdict != "ok" {
-		return rendezvous.Errorf(rendezvous.CodeCorrupt, "the plane is %s", r.Verdict)
+		return fmt.Errorf("the plane is %s", r.Verdict)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/worker"
 	"github.com/rendezvous-events/rendezvous/store/open"
@@ -47,6 +48,10 @@ func (c *upCmd) welcome(ctx context.Context, n *node.Node, fresh bool) {
 	if n.HTTP != "127.0.0.1:7480" {
 		server = " --server http://" + n.HTTP
 	}
+	name := "1"
+	if !fresh { // what was tried before is in the store
+		name = clock.System.Now().Format("150405")
+	}
 	rdv, kind := os.Args[0]+" ", open.Kind(c.config().Store)
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nRendezvous is up.  API http://%s   health and metrics http://%s   NATS %s   store %s\n", n.HTTP, n.Admin, n.NATSURL, kind)
@@ -59,18 +64,18 @@ func (c *upCmd) welcome(ctx context.Context, n *node.Node, fresh bool) {
 	fmt.Fprintf(&b, `
 Try it in another terminal. A run waits, an event comes, they meet:
 
-  %[1]srun start order --workflow-id order-1 --run-id run-1%[2]s
-  %[1]swait register run-1 payment --type payment.received --key order=order-1%[2]s
-  %[1]sevent put --type payment.received --source urn:bank --id p-1 --key order=order-1 --data '{"amount":12}'%[2]s
-  %[1]srun history order-1%[2]s
+  %[1]srun start order --workflow-id order-%[3]s --run-id run-%[3]s%[2]s
+  %[1]swait register run-%[3]s payment --type payment.received --key order=order-%[3]s%[2]s
+  %[1]sevent put --type payment.received --source urn:bank --id p-%[3]s --key order=order-%[3]s --data '{"amount":12}'%[2]s
+  %[1]srun history order-%[3]s%[2]s
 
 The other way round, the event first and then the wait, ends the same:
 
-  %[1]sevent put --type parcel.delivered --source urn:post --id d-1 --key order=order-1%[2]s
-  %[1]swait register run-1 delivery --type parcel.delivered --key order=order-1%[2]s
+  %[1]sevent put --type parcel.delivered --source urn:post --id d-%[3]s --key order=order-%[3]s%[2]s
+  %[1]swait register run-%[3]s delivery --type parcel.delivered --key order=order-%[3]s%[2]s
 
 See also: %[1]s--help, %[1]sdemo. Stop with Ctrl-C.
 
-`, rdv, server)
+`, rdv, server, name)
 	fmt.Print(b.String())
 }

@@ -30,7 +30,7 @@ var Reasons = [...]Reason{DeadLetters, Quarantined, NoExecutor, Saturated, Faile
 
 // says is what each means and where to look.
 var says = map[Reason]string{
-	DeadLetters:   "events ended unanswered, usually for a wrong key or type: see deadletter list, then deadletter requeue or purge what is settled",
+	DeadLetters:   "there are dead letters, events that ended unanswered, usually for a wrong key or type: see deadletter list and event explain; what is settled goes by deadletter purge or requeue",
 	Quarantined:   "waits are quarantined, their answer fails every time: see wait list --parked, mend the cause, then wait retry",
 	NoExecutor:    "runs have had news for more than 5 min and nobody takes them up: is an executor of their queue running?",
 	Saturated:     "it ends every tick with more to do: run more sweepers, or look why so much is left to them",

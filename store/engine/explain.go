@@ -20,12 +20,23 @@ func (t *tenant) ExplainEvent(ctx context.Context, id rendezvous.EventID) (store
 			return store.Explanation{}, err
 		}
 		out, err := x.event(ctx, e)
-		if err != nil || out.Verdict != rendezvous.VerdictNoWait && out.Verdict != rendezvous.VerdictKept {
+		if err != nil || !wanting(e, out.Verdict) {
 			return out, err
 		}
 		out.NearMisses, out.Partial, err = x.nearWaits(ctx, e)
 		return out, err
 	})
+}
+
+// wanting reports whether near misses tell why an event met nobody; of one that nobody wanted in time they are asked most.
+func wanting(e *backend.Event, v rendezvous.Verdict) bool {
+	switch v {
+	case rendezvous.VerdictNoWait, rendezvous.VerdictKept:
+		return true
+	case rendezvous.VerdictDead:
+		return !e.Purged && (e.DeadReason == rendezvous.DeadUnclaimed || e.DeadReason == rendezvous.DeadExpired)
+	}
+	return false
 }
 
 // ExplainWait implements [store.Explainer].

@@ -16,6 +16,7 @@ func (x *explaining) pair(ctx context.Context, e *backend.Event, w *remains) (st
 		return store.Explanation{}, err
 	}
 	out.Hints = hints(e, w.Wait)
+	out.Facts.Other = &store.Wants{Type: w.Type, Keys: w.Keys, From: w.From}
 	if out.Reasons = pairReasons(e, w, x.now); len(out.Reasons) == 0 {
 		out.Reasons, err = x.firsts(ctx, e, w)
 	}
