@@ -147,12 +147,13 @@ func checkDeadFilter(f store.DeadFilter) (store.DeadFilter, error) {
 
 // checkInterval judges an interval that includes both its ends.
 func checkInterval(name string, after, before *time.Time) error {
-	for field, t := range map[string]*time.Time{name + "_after": after, name + "_before": before} {
-		if err := rendezvous.CheckInstant(field, *t); err != nil {
-			return err
-		}
-	}
 	*after, *before = rendezvous.DueInstant(*after), rendezvous.Instant(*before)
+	if err := rendezvous.CheckInstant(name+"_after", *after); err != nil {
+		return err
+	}
+	if err := rendezvous.CheckInstant(name+"_before", *before); err != nil {
+		return err
+	}
 	if !before.IsZero() && after.After(*before) {
 		return rendezvous.InvalidField(name+"_before", "is before %s_after, so nothing passes; give a later one", name).
 			With("limit", rendezvous.FormatInstant(*after)).With("value", rendezvous.FormatInstant(*before))

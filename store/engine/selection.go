@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -141,29 +142,24 @@ func (c *choice) readNamed(ctx context.Context, u *unit) error {
 	return err
 }
 
-// readFiltered reads the letters that a filter chooses. An operation that was made before is about what it was about then: its name is on those rows (I17).
+// readFiltered reads the letters that a filter chooses behind the walk's position. An operation that was made before is about what it was about then: its name is
+// on those rows (I17). They are read last: of two calls of one operation at once the later sees what the earlier wrote, or chose the same rows and is made anew.
 func (c *choice) readFiltered(ctx context.Context, u *unit, walk backend.DeadWalk, bound int, purge bool) (next int64, err error) {
-	rows, err := u.tx.EventsOfOp(ctx, c.tenant, c.op, rendezvous.MaxBatchItems)
+	rows, next, err := u.tx.DeadLetters(ctx, c.tenant, walk, bound)
 	if err != nil {
 		return 0, err
 	}
-	made := rows[:0]
-	for _, e := range rows {
-		if e.Purged == purge {
-			made = append(made, e)
-		}
+	before, err := u.tx.EventsOfOp(ctx, c.tenant, c.op, walk.After, rendezvous.MaxBatchItems)
+	if err != nil {
+		return 0, err
 	}
-	if rows = made; len(rows) > 0 {
-		walk.After = rows[len(rows)-1].Number
-		var more []*backend.Event
-		if more, next, err = u.tx.DeadLetters(ctx, c.tenant, walk, 1); err != nil {
+	before = slices.DeleteFunc(before, func(e *backend.Event) bool { return e.Purged != purge })
+	if len(before) > 0 {
+		if rows = before[:min(bound, len(before))]; len(rows) < len(before) {
+			next = rows[len(rows)-1].Number
+		} else if next, err = c.behind(ctx, u, walk, rows[len(rows)-1].Number); err != nil {
 			return 0, err
 		}
-		if len(more) > 0 || next != 0 {
-			next = walk.After
-		}
-	} else if rows, next, err = u.tx.DeadLetters(ctx, c.tenant, walk, bound); err != nil {
-		return 0, err
 	}
 	for _, e := range rows {
 		id := rendezvous.EventID{Source: e.Source, ID: e.ID}
@@ -171,4 +167,14 @@ func (c *choice) readFiltered(ctx context.Context, u *unit, walk backend.DeadWal
 		c.events[id] = e
 	}
 	return next, nil
+}
+
+// behind is where the walk goes on behind a number, 0 where nothing is left.
+func (c *choice) behind(ctx context.Context, u *unit, walk backend.DeadWalk, number int64) (next int64, err error) {
+	walk.After = number
+	more, next, err := u.tx.DeadLetters(ctx, c.tenant, walk, 1)
+	if len(more) == 0 && next == 0 {
+		return 0, err
+	}
+	return number, err
 }

@@ -72,9 +72,9 @@ func (u *unit) sweep(ctx context.Context, o backend.Overdue, reason string, limi
 	swept := store.Swept{More: found.More}
 	due := append(alone, found.Due...)
 	if len(due) > limit {
-		due, swept.More = due[:limit], true
+		swept.More = true
 	}
-	slices.SortStableFunc(due, func(a, b *backend.Event) int {
+	due = fairly(due, limit, func(a, b *backend.Event) int {
 		return cmp.Or(cmp.Compare(o.Late(b), o.Late(a)), cmp.Compare(a.Number, b.Number))
 	})
 	for _, e := range due {
@@ -85,6 +85,30 @@ func (u *unit) sweep(ctx context.Context, o backend.Overdue, reason string, limi
 	}
 	u.notices.Events = append(u.notices.Events, swept.Unmet...)
 	return swept, nil
+}
+
+// fairly is limit of the due events, in order: each tenant has its share of the places first, and the rest goes to the longest due (S3).
+func fairly(due []*backend.Event, limit int, order func(a, b *backend.Event) int) []*backend.Event {
+	slices.SortStableFunc(due, order)
+	if len(due) <= limit {
+		return due
+	}
+	own := map[string]int{}
+	for _, e := range due {
+		own[e.Tenant] = 0
+	}
+	share := limit / len(own)
+	var page, rest []*backend.Event
+	for _, e := range due {
+		if own[e.Tenant]++; own[e.Tenant] <= share {
+			page = append(page, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	page = append(page, rest[:limit-len(page)]...)
+	slices.SortStableFunc(page, order)
+	return page
 }
 
 // retire makes a live event a dead letter for its age.

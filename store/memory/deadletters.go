@@ -62,13 +62,13 @@ func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFil
 }
 
 // EventsOfOp implements [backend.Reader].
-func (r *reader) EventsOfOp(ctx context.Context, tenant, id string, limit int) ([]*backend.Event, error) {
+func (r *reader) EventsOfOp(ctx context.Context, tenant, id string, after int64, limit int) ([]*backend.Event, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
 	var rows []*backend.Event
 	if s := r.ops[op{tenant, id}]; s != nil {
-		for number := range s.all() {
+		for number := range s.above(after) {
 			if len(rows) == limit {
 				break
 			}

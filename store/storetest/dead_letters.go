@@ -292,6 +292,7 @@ func lettersRefused(t *testing.T, h *Harness) {
 		"keys[0].value":   {Key: &rendezvous.Key{Namespace: "order"}},
 		"received_before": {ReceivedAfter: early.Add(time.Microsecond), ReceivedBefore: early},
 		"dead_before":     {DeadAfter: early.Add(time.Hour), DeadBefore: early},
+		"received_after":  {ReceivedAfter: time.Date(9999, 12, 31, 23, 59, 59, 999_999_900, time.UTC)}, // in whole microseconds it is past the end
 		"dead_after":      {DeadAfter: time.Date(10_001, 1, 1, 0, 0, 0, 0, time.UTC)},
 	} {
 		_, err := f.DeadLetters(ctx, filter, 0, "", false)

@@ -17,6 +17,8 @@ var deadSweeping = []Case{
 	{Name: "SW-3 claimed and consumed events are never touched", Run: sweepSparesClaimed},
 	{Name: "SW-4 SW-5 an own expiry decides alone, and only a sweep makes it a death", Run: sweepExpiries},
 	{Name: "SW-6 SW-20 what meets an open wait is offered, not retired", Run: sweepUnmet},
+	{Name: "SW-25 what stands beside an open wait takes no other tenant's place", Run: sweepFairlyBesideWaits},
+	{Name: "SW-8 the longest due goes first, also beside an open wait", Run: sweepInOrderBesideWaits},
 	{Name: "SW-6 what stands beside an open wait and does not meet it is retired", Run: sweepNearMisses},
 	{Name: "SW-7 a letter lists its keys, and the given text", Run: sweepDetail},
 	{Name: "SW-8 SW-25 pages of the limit, fair by tenant, the longest due first", Run: sweepPages},
@@ -437,4 +439,42 @@ func sweepLimits(t *testing.T, h *Harness) {
 		}
 		code(t, name+" with a cutoff behind all time", sweep(time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), now, "", 1), rendezvous.CodeInvalid, "field", "older_than")
 	}
+}
+
+// beside starts a run that waits on the key for another sender: events on it come near, and meet nobody.
+func (f *Fix) beside(key rendezvous.Key) {
+	r := f.Start()
+	w := r.Wait("w", "paid", key)
+	w.From = "elsewhere"
+	r.Register(w)
+}
+
+func sweepFairlyBesideWaits(t *testing.T, h *Harness) {
+	busy, other := h.FixOf(t, ID("busy")), h.FixOf(t, ID("other"))
+	key := K("order", ID("order"))
+	busy.beside(key)
+	for range 12 {
+		busy.PutNew("paid", key)
+	}
+	h.Advance(time.Second)
+	one := other.PutNew("paid", key)
+	h.Advance(time.Hour)
+	swept := must(h.Store.SweepUnclaimed(ctx, h.Now(t), now, "", 5))(t, "sweep")
+	eq(t, "retired", len(swept.Retired), 5)
+	if !slices.Contains(sweptIDs(swept), one.ID) {
+		t.Errorf("retired %v without the only event of the other tenant", sweptIDs(swept))
+	}
+}
+
+func sweepInOrderBesideWaits(t *testing.T, h *Harness) {
+	f := h.FixOf(t, ID("acme"))
+	near, far := K("order", ID("near")), K("order", ID("far"))
+	f.beside(near)
+	var want []string
+	for _, k := range []rendezvous.Key{far, far, near, near, far} {
+		want = append(want, f.PutNew("paid", k).ID)
+		h.Advance(time.Second)
+	}
+	h.Advance(time.Hour)
+	eq(t, "retired", sweptIDs(must(f.SweepUnclaimed(ctx, h.Now(t), now, "", 3))(t, "sweep")), want[:3])
 }

@@ -13,6 +13,7 @@ var roles = []role{
 	{"dead_sweeping", deadSweeping},
 	{"dead_letters", deadLetters},
 	{"dead_requeueing", deadRequeueing},
+	{"dead_walking", deadWalking},
 	{"explain_events", explainEvents},
 	{"explain_waits", explainWaits},
 	{"meeting_model", meetingModel},

@@ -292,7 +292,7 @@ func eventsOfOp(x *bench) {
 	a, b := x.letter(acme, "a", rendezvous.DeadUnclaimed), x.letter(acme, "b", rendezvous.DeadUnclaimed)
 	x.purged(x.letter(globex, "c", rendezvous.DeadUnclaimed))
 	of := func(op string, limit int) (ids []string) {
-		x.view(func(r backend.Reader) { ids = idsOf(got(r.EventsOfOp(ctx, acme, op, limit))(x)) })
+		x.view(func(r backend.Reader) { ids = idsOf(got(r.EventsOfOp(ctx, acme, op, 0, limit))(x)) })
 		return ids
 	}
 	eq(x, "before", of("purge", 5), nil)

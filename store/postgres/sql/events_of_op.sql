@@ -6,6 +6,6 @@ SELECT
     octet_length(e.payload),
     '', NULL::bytea -- no payload leaves the store
 FROM events e
-WHERE e.tenant COLLATE "POSIX" = $1 AND e.op = $2 AND e.op <> ''
+WHERE e.tenant COLLATE "POSIX" = $1 AND e.op = $2 AND e.op <> '' AND e.number > $3
 ORDER BY e.number
-LIMIT $3
+LIMIT $4
