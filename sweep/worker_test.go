@@ -42,7 +42,7 @@ func TestAPassThatBreaksStopsNoOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlane(t)
-			p.stall = 100 * time.Millisecond // a page that gets through is far quicker, also on a busy machine
+			p.stall = 250 * time.Millisecond // a page that gets through is far quicker, also on a busy machine
 			p.start("run-1")
 			p.await("run-1", 0)
 			p.buffer("run-1")
@@ -80,7 +80,7 @@ func TestGaugesThatFailDegradeTheReport(t *testing.T) {
 	for name, hangs := range map[string]bool{"fail": false, "hang": true} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlane(t)
-			p.stall = 100 * time.Millisecond // a page that gets through is far quicker, also on a busy machine
+			p.stall = 250 * time.Millisecond // a page that gets through is far quicker, also on a busy machine
 			p.start("run-1")
 			p.await("run-1", 0)
 			p.buffer("run-1")
