@@ -16,18 +16,18 @@ import (
 // What the embedded store cannot do without for one event that meets a waiting run: where its time goes at least.
 var bare = []string{
 	`INSERT INTO events (number, version, tenant, source, id, type, keys, digest, received_at, live_since, target, state, claim_run, claim_effect, workflow_id, run_id,
-		effect, seq, dead_reason, dead_detail, erased, offer_failures, take, take_open, takes, requeues, minted_actor, minted_basis, trace_parent, trace_state,
+		effect, seq, dead_reason, dead_detail, erased, offer_failures, take, take_open, takes, requeues, purged, op, op_actor, op_basis, minted_actor, minted_basis, trace_parent, trace_state,
 		content_type, payload)
 	VALUES (?1, 1, 'bench', 'urn:bench', ?2, 'payment.received', '[["order","1"]]', zeroblob(32), 1, 1, '', 'live', '', '', '', '', '', 0, '', '', 0, 0, 0, 0, 0, 0,
-		'', '', '', '', 'application/json', ?3)`,
-	`INSERT INTO event_keys VALUES ('bench', 'order', ?2, 'payment.received', ?1, 1 + length(?3) * 0)`,
+		0, '', '', '', '', '', '', '', 'application/json', ?3)`,
+	`INSERT INTO event_keys VALUES ('bench', 'order', ?2, 'payment.received', ?1, 1 + length(?3) * 0, NULL)`,
 	`SELECT w.run_id FROM wait_keys i CROSS JOIN waits w ON w.number = i.number
 	WHERE i.tenant = 'bench' AND i.namespace = 'order' AND i.value = ?2 AND i.type = 'payment.received' AND i.number >= ?1 * 0 + length(?3) * 0`,
 	`SELECT head_seq FROM workflows WHERE tenant = 'bench' AND workflow_id = ?2 AND ?1 > 0 AND length(?3) > 0`,
 	`UPDATE workflows SET head_seq = head_seq + 1, updated_at = ?1, open_waits = length(?3) * 0 WHERE tenant = 'bench' AND workflow_id = ?2`,
 	`INSERT INTO history VALUES ('bench', ?2, 3, ?2, 'wait.answered', 1, 'pay', 1, 1, '{}', ?3, 'application/json', 'urn:bench', '', '', ?1, '')`,
 	`UPDATE events SET state = 'consumed', payload = substr(?3, 1, 0), seq = 3, workflow_id = ?2, run_id = ?2, effect = 'pay' WHERE number = ?1`,
-	`DELETE FROM event_keys WHERE number = ?1 AND value = ?2 AND length(?3) > 0`,
+	`DELETE FROM event_keys WHERE tenant = 'bench' AND namespace = 'order' AND value = ?2 AND type = 'payment.received' AND number = ?1 AND length(?3) > 0`,
 	`DELETE FROM waits WHERE number = ?1 AND run_id = ?2 AND length(?3) > 0`,
 	`DELETE FROM wait_keys WHERE tenant = 'bench' AND namespace = 'order' AND value = ?2 AND type = 'payment.received' AND number = ?1 AND length(?3) > 0`,
 }
