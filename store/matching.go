@@ -120,7 +120,6 @@ type TakenWait struct {
 type Taken[T any] struct {
 	Rows      []T
 	Saturated bool // more was due than the page gave
-	Around    bool // TakeUnmet: with this page all live events have been looked at since the walk began, or last came around
 }
 
 // Redeliverer works parked waits.

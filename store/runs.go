@@ -356,8 +356,7 @@ type Repairer interface {
 	ReclaimRun(ctx context.Context, items []ReclaimItem) ([]Reclaimed, error)
 	// TakeWoken hands out woken runs that nobody drives and moves their next notice: 10 s doubling to 10 min (RN-17), fair by tenant.
 	TakeWoken(ctx context.Context, limit int) (Taken[ResumeRef], error)
-	// TakeUnmet hands out live events that have met an open wait for at least grace and takes them until now + hold, growing per take. A page looks first at
-	// events and waits that became matchable since the page before, then at a slice of all other live events: its cost follows arrivals, not stock
-	// (SW-34), and Around says that the slices came around. cursor is opaque and is always to be handed on; "" begins, and looks at all in time.
+	// TakeUnmet hands out live events that have met an open wait for at least grace and takes them until now + hold, growing per take.
+	// cursor is opaque: "" looks at all.
 	TakeUnmet(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (page Taken[UnmetPair], next string, err error)
 }

@@ -386,7 +386,7 @@ var leaseChoices = []choice{
 	{2, func(d drawer) Step { return d.reclaim() }},
 	{2, func(d drawer) Step { return SweepLeases{} }},
 	{3, func(d drawer) Step { return SweepParked{d.limit()} }},
-	{3, func(d drawer) Step { return SweepUnmet{} }},
+	{3, func(d drawer) Step { return SweepUnmet{d.limit()} }},
 	{3, func(d drawer) Step {
 		if len(d.w.vague) > 0 {
 			return TakeWoken{}

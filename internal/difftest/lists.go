@@ -179,26 +179,22 @@ func (a AbandonedRuns) ask(s *side) (any, error) {
 	})
 }
 
-// TakeUnmet is the verb, once around. In which order a small page is filled is each store's own (backend.Tx, UnmetEvents), so pages are as large as they can be
-// here; those of events beyond one page are for the batteries.
+// TakeUnmet is the verb, once around. Where its pages end is each store's own (backend.Tx, UnmetEvents), and so is what a small page of a few tenants
+// has: all pages together are compared.
 type TakeUnmet struct {
 	Grace, Hold time.Duration
 	Limit       int
 }
 
 func (t TakeUnmet) ask(s *side) (any, error) {
-	if t.Limit < 0 || t.Limit > rendezvous.MaxBatchItems {
-		_, _, err := s.store.TakeUnmet(ctx, t.Grace, t.Limit, t.Hold, "")
-		return nil, err
-	}
 	var rows []store.UnmetPair
 	for cursor, left := "", pages; left > 0; left-- {
-		got, next, err := s.store.TakeUnmet(ctx, t.Grace, 0, t.Hold, cursor)
+		got, next, err := s.store.TakeUnmet(ctx, t.Grace, t.Limit, t.Hold, cursor)
 		if err != nil {
 			return rows, err
 		}
 		rows = append(rows, got.Rows...)
-		if cursor = next; got.Around {
+		if cursor = next; next == "" {
 			break
 		}
 	}

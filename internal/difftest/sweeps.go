@@ -54,10 +54,10 @@ func (p SweepParked) ask(s *side) (any, error) {
 }
 
 // SweepUnmet offers what was left apart.
-type SweepUnmet struct{}
+type SweepUnmet struct{ Limit int }
 
 func (u SweepUnmet) ask(s *side) (any, error) {
-	page, _, err := s.store.TakeUnmet(ctx, time.Second, 0, time.Minute, "")
+	page, _, err := s.store.TakeUnmet(ctx, time.Second, u.Limit, time.Minute, "")
 	if err != nil || len(page.Rows) == 0 {
 		return page.Rows, err
 	}

@@ -130,10 +130,12 @@ type Tx interface {
 	// DueWoken answers woken marks with next_notice_at ≤ now of unsealed, free, not paused runs, by (next_notice_at, tenant, workflow id), fair by
 	// tenant, skipping locked rows.
 	DueWoken(ctx context.Context, limit int) (rows []*Woken, more bool, err error)
-	// UnmetEvents answers live, unexpired events without a running take (take_until > now) whose LiveSince is ≤ Before and that share a match key and type with
-	// an open wait whose OpenSince is ≤ Before, by number, fair by tenant, skipping locked rows. A targeted event counts when its run has such an open wait
-	// of its type. How many rows one call looks at is bounded; see [UnmetLook].
-	UnmetEvents(ctx context.Context, l UnmetLook, limit int) (UnmetPage, error)
+	// UnmetEvents answers live, unexpired events with number > after without a running take (take_until > now) whose live_since is ≤ before and that share a
+	// match key and type with an open wait whose OpenSince is ≤ before, by number, fair by tenant, skipping locked rows. A targeted event counts when
+	// its run has such an open wait of its type. How many live events one call looks at is bounded, so a page may be short or empty and not the last:
+	// next is the after of the following page, below every event that is owed a place and got none; 0 says that all were looked at.
+	UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) (rows []*Event, next int64, err error)
+
 	// OverdueEvents answers live events whose time is over, without payload, the longest due first and, of equals, the lowest number, fair by tenant (S3);
 	// rows locked by others are skipped. How many it looks at is bounded.
 	OverdueEvents(ctx context.Context, o Overdue, limit int) (OverdueEvents, error)

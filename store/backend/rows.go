@@ -104,10 +104,9 @@ func (b *Batch) Key() BatchKey { return BatchKey{b.Tenant, b.RunID, b.ID} }
 
 // Event is an event's row.
 type Event struct {
-	Version    int64  // of the row as read
-	Keyed      bool   // the row as read has key rows
-	KeyedFor   string // its Target as read: under that they stand
-	Listed     bool   // the row as read is a dead letter that lists show
+	Version    int64 // of the row as read
+	Keyed      bool  // the row as read has key rows
+	Listed     bool  // the row as read is a dead letter that lists show
 	Number     int64
 	Tenant     string
 	Source, ID string
@@ -167,12 +166,6 @@ func (e *Event) MatchKeys() []rendezvous.Key {
 		return []rendezvous.Key{{}}
 	}
 	return e.Keys
-}
-
-// KeyedUnder are the keys under which the row as read stands in the match index.
-func (e *Event) KeyedUnder() []rendezvous.Key {
-	was := Event{Target: e.KeyedFor, Keys: e.Keys}
-	return was.MatchKeys()
 }
 
 // Wait is a wait's row.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -25,31 +26,39 @@ func (e *Engine) TakeUnmet(ctx context.Context, grace time.Duration, limit int, 
 	if grace < 0 {
 		return none, "", rendezvous.InvalidField("grace", "%s is negative; give 0s or more", grace)
 	}
-	const verb = "take_unmet"
-	var from *unmetPosition
-	if cursor != "" {
-		from = &unmetPosition{}
-		if err := decodeCursor(cursor, verb, "", nil, from); err != nil {
-			return none, "", err
-		}
+	after, err := unmetCursor(cursor)
+	if err != nil {
+		return none, "", err
 	}
 	var page store.Taken[store.UnmetPair]
 	var next string
-	_, err = e.update(ctx, verb, time.Time{}, func(ctx context.Context, u *unit) error {
-		look := unmetLook(from, rendezvous.Instant(u.now.Add(-grace)))
-		found, err := u.tx.UnmetEvents(ctx, look, limit)
+	_, err = e.update(ctx, "take_unmet", time.Time{}, func(ctx context.Context, u *unit) error {
+		rows, on, err := u.tx.UnmetEvents(ctx, u.now.Add(-grace), after, limit)
 		if err != nil {
 			return err
 		}
-		page = store.Taken[store.UnmetPair]{Saturated: found.More, Around: found.Around}
-		next = unmetCursor(verb, look, found)
-		page.Rows, err = u.takeUnmet(ctx, found.Rows, hold)
+		page = store.Taken[store.UnmetPair]{Saturated: on != 0 && len(rows) == limit}
+		if next = ""; on != 0 {
+			next = strconv.FormatInt(on, 10)
+		}
+		page.Rows, err = u.takeUnmet(ctx, rows, hold)
 		return err
 	})
 	if err != nil {
 		return none, "", err
 	}
 	return page, next, nil
+}
+
+func unmetCursor(cursor string) (int64, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil || n < 0 {
+		return 0, rendezvous.InvalidField("cursor", "malformed cursor; give one that a page answered, or none to start")
+	}
+	return n, nil
 }
 
 // lowestWaits is, for each event, its node in the index and the lowest-numbered open wait that it meets, nil for none.

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
@@ -43,8 +44,8 @@ func (t *tx) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, e
 }
 
 // UnmetEvents implements [backend.Tx].
-func (t *tx) UnmetEvents(ctx context.Context, l backend.UnmetLook, limit int) (backend.UnmetPage, error) {
-	return through(ctx, t.at, func() (backend.UnmetPage, error) { return t.inner.UnmetEvents(ctx, l, limit) })
+func (t *tx) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
+	return paged(ctx, t.at, func() ([]*backend.Event, int64, error) { return t.inner.UnmetEvents(ctx, before, after, limit) })
 }
 
 // OverdueEvents implements [backend.Tx].

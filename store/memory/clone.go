@@ -79,7 +79,7 @@ func copyEvent(e *backend.Event, payload bool) *backend.Event {
 // readableEvent is what a damaged row still tells: who it is, where it stands, and what counts its failures.
 func readableEvent(e *backend.Event) *backend.Event {
 	return &backend.Event{
-		Version: e.Version, Keyed: e.Keyed, KeyedFor: e.KeyedFor, Listed: e.Listed, Number: e.Number, Tenant: e.Tenant, Source: e.Source, ID: e.ID, State: e.State,
+		Version: e.Version, Keyed: e.Keyed, Listed: e.Listed, Number: e.Number, Tenant: e.Tenant, Source: e.Source, ID: e.ID, State: e.State,
 		DeadReason: e.DeadReason, DeadDetail: e.DeadDetail, DeadAt: e.DeadAt, ClaimRun: e.ClaimRun, ClaimEffect: e.ClaimEffect, OfferFailures: e.OfferFailures, Take: e.Take, TakeUntil: e.TakeUntil, TakeOpen: e.TakeOpen,
 		Takes: e.Takes, Corrupt: e.Corrupt,
 	}

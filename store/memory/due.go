@@ -94,28 +94,31 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 	return rows, more, nil
 }
 
-// UnmetEvents implements [backend.Tx]. It walks only meetings that have both sides: in health there are next to none, whatever is stored. So one look is at
-// everything, and where a page has not all of it the next one begins behind, by number alone.
-func (t *transaction) UnmetEvents(ctx context.Context, l backend.UnmetLook, limit int) (backend.UnmetPage, error) {
+// UnmetEvents implements [backend.Tx]. It walks only meetings that have both sides: in health there are next to none, whatever is stored.
+func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
 	if err := alive(ctx); err != nil {
-		return backend.UnmetPage{}, err
+		return nil, 0, err
 	}
 	due := map[string][]int64{}
 	for name, o := range t.tenants {
 		unmet := map[int64]struct{}{}
 		for m := range o.unmet {
-			t.unmetAt(t.meets[m], l.Before, l.Slice.Number, limit, unmet)
+			t.unmetAt(t.meets[m], before, after, limit, unmet)
 		}
 		if len(unmet) > 0 {
 			due[name] = slices.Sorted(maps.Keys(unmet))
 		}
 	}
 	places, more := fairly(due, limit, cmp.Compare[int64])
-	page := backend.UnmetPage{Rows: t.copies(places), Around: !more, More: more}
+	var next int64
 	if more {
-		page.Slice.Number = lowestLeft(due, places) - 1
+		next = lowestLeft(due, places) - 1
 	}
-	return page, nil
+	rows := make([]*backend.Event, len(places))
+	for i, number := range places {
+		rows[i] = copyEvent(t.eventsByNum[number], false)
+	}
+	return rows, next, nil
 }
 
 // lowestLeft is the lowest of the numbers that got no place. It is never the lowest of all: that one is always handed out.

@@ -21,7 +21,6 @@ func (t *tables) linkEvent(e *backend.Event) {
 		t.dead[e.DeadReason]++
 		t.tenant(e.Tenant).dead.insert(e.Number)
 	}
-	e.KeyedFor = e.Target
 	if e.Keyed = e.Live(); !e.Keyed {
 		return
 	}

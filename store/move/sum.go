@@ -74,7 +74,7 @@ func each(p *backend.Page, visit func(v reflect.Value)) {
 // unsummed are fields that are no columns, or that say how often a row was written.
 var unsummed = map[string]bool{
 	"Workflow.Corrupt": true, "Record.PayloadOf": true, "Woken.Anew": true,
-	"Event.Version": true, "Event.Keyed": true, "Event.KeyedFor": true, "Event.Listed": true, "Event.HasPayload": true, "Event.PayloadSize": true, "Event.Shed": true, "Event.Rekey": true, "Event.Corrupt": true,
+	"Event.Version": true, "Event.Keyed": true, "Event.Listed": true, "Event.HasPayload": true, "Event.PayloadSize": true, "Event.Shed": true, "Event.Rekey": true, "Event.Corrupt": true,
 	"Wait.Version": true, "Wait.Keyed": true, "Wait.Corrupt": true,
 }
 

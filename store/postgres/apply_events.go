@@ -54,10 +54,8 @@ func (w *writes) deadKeys(sql string, rows []keyRow) {
 	)
 }
 
-func eventKeyRows(rows []keyRow, e *backend.Event) []keyRow { return keyRows(rows, e, e.MatchKeys()) }
-
-func keyRows(rows []keyRow, e *backend.Event, keys []rendezvous.Key) []keyRow {
-	for _, k := range keys {
+func eventKeyRows(rows []keyRow, e *backend.Event) []keyRow {
+	for _, k := range e.MatchKeys() {
 		rows = append(rows, keyRow{e.Tenant, k, e.Type, e.Number, e.LiveSince, e.ExpiresAt})
 	}
 	return rows
@@ -167,8 +165,8 @@ func eventColumns(rows []*backend.Event) []any {
 // updateEvents keeps the laws of key rows: a live event has its own and a dead letter its own, and nothing else has any.
 func (w *writes) updateEvents(changed []*backend.Event, loaded map[int64]backend.Event) {
 	var answered, died, sound, damaged []*backend.Event
-	var stray []int64
-	var gone, keys, dead, raised []keyRow
+	var gone []int64
+	var keys, dead, raised []keyRow
 	for _, e := range sorted(changed, byNumber) {
 		was, known := loaded[e.Number]
 		switch {
@@ -182,11 +180,7 @@ func (w *writes) updateEvents(changed []*backend.Event, loaded map[int64]backend
 			sound = append(sound, e)
 		}
 		if e.Keyed && (!e.Live() || e.Rekey) {
-			if e.Corrupt != nil {
-				stray = append(stray, e.Number)
-			} else {
-				gone = keyRows(gone, e, e.KeyedUnder())
-			}
+			gone = append(gone, e.Number)
 		}
 		if e.Corrupt == nil && e.Live() && (!e.Keyed || e.Rekey) {
 			keys = eventKeyRows(keys, e)
@@ -202,8 +196,7 @@ func (w *writes) updateEvents(changed []*backend.Event, loaded map[int64]backend
 	w.retireEvents(died)
 	w.changeEvents(sound)
 	w.changeCorruptEvents(damaged)
-	w.add(deleteEventKeysSQL, len(gone), false, keyRowColumns(gone)...)
-	w.add(deleteStrayKeysSQL, len(stray), false, bigints(stray, func(n int64) int64 { return n }))
+	w.add(deleteEventKeysSQL, len(gone), false, bigints(gone, func(n int64) int64 { return n }))
 	w.insertEventKeyRows(restoreEventKeysSQL, keys)
 	w.deadKeys(insertDeadKeysSQL, dead)
 	w.deadKeys(deleteDeadKeysSQL, raised)

@@ -81,14 +81,6 @@ var (
 	takeTokensSQL string
 	//go:embed sql/take_unmet.sql
 	takeUnmetSQL string
-	//go:embed sql/new_event_tenants.sql
-	newEventTenantsSQL string
-	//go:embed sql/new_events.sql
-	newEventsSQL string
-	//go:embed sql/new_wait_tenants.sql
-	newWaitTenantsSQL string
-	//go:embed sql/new_waits.sql
-	newWaitsSQL string
 	//go:embed sql/unmet.sql
 	unmetSQL string
 	//go:embed sql/wait_numbers.sql
@@ -175,8 +167,6 @@ var (
 	deadUpSQL string
 	//go:embed sql/delete_dead_keys.sql
 	deleteDeadKeysSQL string
-	//go:embed sql/delete_stray_keys.sql
-	deleteStrayKeysSQL string
 	//go:embed sql/events_of_op.sql
 	eventsOfOpSQL string
 	//go:embed sql/insert_dead_keys.sql

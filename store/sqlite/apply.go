@@ -192,14 +192,9 @@ UPDATE events SET
 WHERE number = ? AND version = ?`
 	insertEventKeySQL  = `INSERT INTO event_keys (tenant, namespace, value, type, number, live_since, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	restoreEventKeySQL = insertEventKeySQL + ` ON CONFLICT DO NOTHING`
-	deleteEventKeySQL  = `DELETE FROM event_keys WHERE tenant = ? AND namespace = ? AND value = ? AND type = ? AND number = ?`
-	// Of an event whose keys do not decode: by what its row says beside them.
-	deleteEventKeysSQL = `
-DELETE FROM event_keys INDEXED BY event_keys_since
-WHERE tenant = (SELECT tenant FROM events WHERE number = ?1) AND (expires_at IS NOT NULL) = (SELECT expires_at IS NOT NULL FROM events WHERE number = ?1)
-	AND live_since = (SELECT live_since FROM events WHERE number = ?1) AND number = ?1`
-	insertDeadKeySQL = `INSERT INTO dead_keys (tenant, namespace, value, number) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
-	deleteDeadKeySQL = `DELETE FROM dead_keys WHERE tenant = ? AND namespace = ? AND value = ? AND number = ?`
+	deleteEventKeysSQL = `DELETE FROM event_keys WHERE number = ?`
+	insertDeadKeySQL   = `INSERT INTO dead_keys (tenant, namespace, value, number) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	deleteDeadKeySQL   = `DELETE FROM dead_keys WHERE tenant = ? AND namespace = ? AND value = ? AND number = ?`
 )
 
 // eventArgs are the columns of events that can change, in the order of both statements.
@@ -234,16 +229,6 @@ func (w *writer) eventKeys(sql string, e *backend.Event) {
 	}
 }
 
-func (w *writer) dropEventKeys(e *backend.Event) {
-	if e.Corrupt != nil {
-		w.any(deleteEventKeysSQL, e.Number)
-		return
-	}
-	for _, k := range e.KeyedUnder() {
-		w.any(deleteEventKeySQL, e.Tenant, k.Namespace, k.Value, e.Type, e.Number)
-	}
-}
-
 func (w *writer) deadKeys(sql, tenant string, number int64, keys []rendezvous.Key) {
 	for _, k := range keys {
 		w.any(sql, tenant, k.Namespace, k.Value, number)
@@ -264,7 +249,7 @@ func (w *writer) updateEvent(e *backend.Event) {
 		w.one(updateEventSQL, append(eventArgs(e), e.Shed, e.Purged, e.Number, e.Version)...)
 	}
 	if e.Keyed && (!e.Live() || e.Rekey) {
-		w.dropEventKeys(e)
+		w.any(deleteEventKeysSQL, e.Number)
 	}
 	if e.Corrupt == nil && e.Live() && (!e.Keyed || e.Rekey) {
 		w.eventKeys(restoreEventKeySQL, e) // a row left over by a hand is the very row that is to be there

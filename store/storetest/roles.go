@@ -10,7 +10,6 @@ var roles = []role{
 	{"events_attempts", eventsAttempts},
 	{"events_retiring", eventsRetiring},
 	{"events_erasure", eventsErasure},
-	{"events_unmet", eventsUnmet},
 	{"dead_sweeping", deadSweeping},
 	{"dead_letters", deadLetters},
 	{"dead_requeueing", deadRequeueing},

@@ -87,7 +87,7 @@ func (h *Harness) SweepUnmet(t testing.TB) Delivery {
 		}
 		made := h.Offer(t, n)
 		d.Offers, d.Resume = append(d.Offers, made.Offers...), append(d.Resume, made.Resume...)
-		if cursor = next; page.Around {
+		if cursor = next; cursor == "" {
 			return d
 		}
 	}

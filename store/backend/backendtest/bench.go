@@ -134,7 +134,7 @@ var sameJSON = cmp.FilterValues(func(a, b []byte) bool { return json.Valid(a) &&
 func eq[T any](x *bench, what string, is, want T) {
 	x.Helper()
 	free := cmp.Options{
-		cmpopts.IgnoreFields(backend.Event{}, "Version", "Keyed", "KeyedFor", "Listed"), cmpopts.IgnoreFields(backend.Wait{}, "Version", "Keyed"),
+		cmpopts.IgnoreFields(backend.Event{}, "Version", "Keyed", "Listed"), cmpopts.IgnoreFields(backend.Wait{}, "Version", "Keyed"),
 		cmpopts.EquateEmpty(), sameJSON,
 	}
 	if diff := cmp.Diff(want, is, free); diff != "" {

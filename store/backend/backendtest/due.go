@@ -17,7 +17,6 @@ var dueCases = []backendCase{
 	{"unmet events: live, in time, untaken, both sides settled", unmetEvents},
 	{"a targeted event is unmet by its run's waits of its type", unmetTargeted},
 	{"unmet events come in pages until all were seen", unmetPages},
-	{"news of events and of waits are looked at, too, and no page stands still", unmetNews},
 	{"abandoned runs by expiry, page by page", abandoned},
 	{"depths count what is live, up to the most that was asked", depths},
 }
@@ -168,17 +167,17 @@ func dueWokenFair(x *bench) {
 	eq(x, "more", more, true)
 }
 
-// unmet are the ids of one page of unmet events that were settled by then, and the page.
-func (x *bench) unmet(before time.Time, limit int) []string {
+// unmet are the ids of one page of unmet events that were settled by then.
+func (x *bench) unmet(before time.Time, after int64, limit int) (ids []string, next int64) {
 	x.Helper()
-	page := x.look(backend.UnmetLook{Before: before, Events: backend.Mark{At: before}, Waits: backend.Mark{At: before}}, limit)
-	return idsOf(page.Rows)
-}
-
-func (x *bench) look(l backend.UnmetLook, limit int) (page backend.UnmetPage) {
-	x.Helper()
-	x.update(func(tx backend.Tx) { page = got(tx.UnmetEvents(ctx, l, limit))(x) })
-	return page
+	x.update(func(tx backend.Tx) {
+		rows, n, err := tx.UnmetEvents(ctx, before, after, limit)
+		if err != nil {
+			x.Fatal(err)
+		}
+		ids, next = idsOf(rows), n
+	})
+	return ids, next
 }
 
 func unmetEvents(x *bench) {
@@ -203,11 +202,16 @@ func unmetEvents(x *bench) {
 	x.stored(acme, "young", key("a"))
 	x.opened(w, "young wait", key("c"))
 
-	eq(x, "unmet", x.unmet(start, 10), []string{"met"})
-	eq(x, "unmet a moment earlier", x.unmet(start.Add(-time.Microsecond), 10), nil)
-	eq(x, "unmet by now", x.unmet(x.now(), 10), []string{"met", "alone", "young"})
+	ids, next := x.unmet(start, 0, 10)
+	eq(x, "unmet", ids, []string{"met"})
+	eq(x, "next", next, int64(0))
+	ids, _ = x.unmet(start.Add(-time.Microsecond), 0, 10)
+	eq(x, "unmet a moment earlier", ids, nil)
+	ids, _ = x.unmet(x.now(), 0, 10)
+	eq(x, "unmet by now", ids, []string{"met", "alone", "young"})
 	x.advance(time.Minute)
-	eq(x, "unmet once the take ran out", x.unmet(start, 10), []string{"met", "taken"})
+	ids, _ = x.unmet(start, 0, 10)
+	eq(x, "unmet once the take ran out", ids, []string{"met", "taken"})
 }
 
 func unmetTargeted(x *bench) {
@@ -220,9 +224,11 @@ func unmetTargeted(x *bench) {
 	other := x.wait(w, "other")
 	other.Type = "shipped"
 	x.apply(&backend.Changes{NewWaits: []*backend.Wait{other}}, w.Key())
-	eq(x, "unmet without a wait of its type", x.unmet(x.now(), 10), nil)
+	ids, _ := x.unmet(x.now(), 0, 10)
+	eq(x, "unmet without a wait of its type", ids, nil)
 	x.opened(w, "wait")
-	eq(x, "unmet", x.unmet(x.now(), 10), []string{"kept"})
+	ids, _ = x.unmet(x.now(), 0, 10)
+	eq(x, "unmet", ids, []string{"kept"})
 }
 
 func unmetPages(x *bench) {
@@ -234,79 +240,29 @@ func unmetPages(x *bench) {
 		want = append(want, x.stored(acme, fmt.Sprint("ours", i), key("1")).ID)
 	}
 	want = append(want, x.stored(globex, "theirs", key("1")).ID)
-	first := x.unmet(x.now(), 4)
+	first, _ := x.unmet(x.now(), 0, 4)
 	if !slices.Contains(first, "theirs") {
 		x.Fatalf("first page %v leaves the other tenant out", first)
 	}
 	seen := map[string]bool{}
-	l := backend.UnmetLook{Before: x.now(), Events: backend.Mark{At: x.now()}, Waits: backend.Mark{At: x.now()}}
-	for pages := 0; ; pages++ {
-		page := x.look(l, 4)
-		for _, e := range page.Rows {
-			seen[e.ID] = true
-			x.hold(e.ID)
+	after := int64(0)
+	for range 20 {
+		ids, next := x.unmet(x.now(), after, 4)
+		for _, id := range ids {
+			seen[id] = true
+			x.hold(id)
 		}
-		eq(x, "more", page.More, !page.Around)
-		if page.Around {
+		if next == 0 {
 			break
 		}
-		if pages == 20 {
-			x.Fatal("the pages never come around")
+		if next < after {
+			x.Fatalf("the page after %d leads back to %d", after, next)
 		}
-		l.Slice = page.Slice
+		after = next
 	}
 	for _, id := range want {
 		if !seen[id] {
 			x.Errorf("%s was on no page", id)
-		}
-	}
-}
-
-// unmetNews: a look far from where an event stands finds it by its age, and by that of the wait. Events that nobody takes do not keep a page where it is.
-func unmetNews(x *bench) {
-	w, other := x.flow(acme, "1"), x.flow(globex, "1")
-	old := x.now()
-	x.stored(acme, "old", key("old"))
-	x.stored(acme, "old, of two keys", key("x"), key("two"))
-	kept := x.event(globex, "kept")
-	kept.Target = "r1"
-	x.apply(&backend.Changes{NewEvents: []*backend.Event{kept}})
-	x.opened(w, "old", key("new"))
-	x.advance(time.Second)
-	since := x.now()
-	x.advance(time.Second)
-	x.stored(acme, "new", key("y"), key("new"), key("z"))
-	long := x.event(acme, "new, with an expiry", key("new"))
-	long.ExpiresAt = x.now().Add(time.Hour)
-	x.apply(&backend.Changes{NewEvents: []*backend.Event{long}})
-	x.stored(globex, "new, alone", key("new"))
-	x.opened(w, "new", key("old"))
-	x.opened(w, "two", key("other"), key("two"))
-	x.opened(other, "without keys")
-	end := backend.KeyPlace{Tenant: "zzz"} // of all slices
-	l := backend.UnmetLook{Before: x.now(), Events: backend.Mark{At: since}, Waits: backend.Mark{At: since}, Slice: end}
-	want := []string{"old", "old, of two keys", "kept", "new", "new, with an expiry"}
-	eq(x, "unmet", idsOf(x.look(l, 10).Rows), want)
-	eq(x, "unmet, of the slices alone", x.unmet(x.now(), 10), want)
-	l.Events, l.Waits = backend.Mark{At: old}, backend.Mark{At: old}
-	var seen []string
-	for range 20 { // nobody takes them
-		page := x.look(l, 2)
-		seen = append(seen, idsOf(page.Rows)...)
-		if !page.More {
-			break
-		}
-		for _, m := range []*backend.Mark{&page.Events, &page.Waits} {
-			if *m == (backend.Mark{}) {
-				m.At = l.Before
-			}
-		}
-		l.Events, l.Waits, l.Slice = page.Events, page.Waits, page.Slice
-		l.Slice.Tenant = end.Tenant
-	}
-	for _, id := range want {
-		if !slices.Contains(seen, id) {
-			x.Errorf("%q was on no page: %q", id, seen)
 		}
 	}
 }

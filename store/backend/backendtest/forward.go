@@ -330,6 +330,6 @@ func (t spyTx) DueWoken(_ context.Context, limit int) ([]*backend.Woken, bool, e
 	return note2[[]*backend.Woken, bool](t, "DueWoken", limit)
 }
 
-func (t spyTx) UnmetEvents(_ context.Context, l backend.UnmetLook, limit int) (backend.UnmetPage, error) {
-	return note[backend.UnmetPage](t, "UnmetEvents", l, limit)
+func (t spyTx) UnmetEvents(_ context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
+	return note2[[]*backend.Event, int64](t, "UnmetEvents", before, after, limit)
 }

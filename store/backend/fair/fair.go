@@ -62,3 +62,28 @@ func byTenant[R any](rows []*R, tenantOf func(*R) string) map[string][]*R {
 	}
 	return own
 }
+
+// Numbers chooses limit of the due numbers, each tenant's rising, fairly by tenant. It answers them rising, and the lowest that got no place, 0 for none.
+func Numbers(due map[string][]int64, limit int) (numbers []int64, left int64) {
+	if len(due) == 0 {
+		return nil, 0
+	}
+	share := max(limit/len(due), 1)
+	var rest []int64
+	for _, own := range due {
+		n := min(share, len(own))
+		numbers, rest = append(numbers, own[:n]...), append(rest, own[n:]...)
+	}
+	slices.Sort(numbers)
+	if len(numbers) > limit { // more tenants than places
+		numbers, rest = numbers[:limit], append(rest, numbers[limit:]...)
+	}
+	slices.Sort(rest)
+	n := min(limit-len(numbers), len(rest))
+	numbers, rest = append(numbers, rest[:n]...), rest[n:]
+	slices.Sort(numbers)
+	if len(rest) > 0 {
+		left = rest[0]
+	}
+	return numbers, left
+}

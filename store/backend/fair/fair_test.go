@@ -86,3 +86,45 @@ func TestRows(t *testing.T) {
 		}
 	})
 }
+
+// S1 and S3: unmet events are chosen in the same way, and nothing below the next page is left out.
+func TestNumbers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		due, limit, n := map[string][]int64{}, rapid.IntRange(1, 12).Draw(t, "limit"), int64(0)
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			n++
+			name := fmt.Sprint("t", rapid.IntRange(0, 9).Draw(t, "tenant"))
+			due[name] = append(due[name], n)
+		}
+		numbers, left := Numbers(due, limit)
+		if int64(len(numbers)) != min(int64(limit), n) || !slices.IsSorted(numbers) {
+			t.Fatalf("%d numbers of %d, limit %d: %v", len(numbers), n, limit, numbers)
+		}
+		chosen := map[int64]bool{}
+		for _, x := range numbers {
+			chosen[x] = true
+		}
+		var lowest int64
+		for i := int64(1); i <= n && lowest == 0; i++ {
+			if !chosen[i] {
+				lowest = i
+			}
+		}
+		if left != lowest {
+			t.Fatalf("the lowest left out is %d, told is %d", lowest, left)
+		}
+		if share := limit / len(due); share > 0 {
+			for name, own := range due {
+				got := 0
+				for _, x := range own {
+					if chosen[x] {
+						got++
+					}
+				}
+				if got < min(share, len(own)) {
+					t.Fatalf("%s got %d of %d, its share is %d", name, got, len(own), share)
+				}
+			}
+		}
+	})
+}

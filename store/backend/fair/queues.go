@@ -22,9 +22,8 @@ type KeyRow struct {
 	Own    bool
 	Late   int64
 	Number int64
-	Near   bool  // it shares its key and type with an open wait
-	Held   bool  // it does, and somebody has the event in hand
-	Event  int64 // the event that is taken with the row: by whichever of its key rows
+	Near   bool // it shares its key and type with an open wait
+	Held   bool // it does, and somebody has the event in hand
 }
 
 // Queues takes due events fairly by tenant, through their key rows.
@@ -33,7 +32,6 @@ type Queues struct {
 	Limit   int      // events to take
 	Near    int      // near events to name
 	Look    int      // events to look at
-	Start   *KeyRow  // behind which all ranges begin; nil where they do
 	// Fetch answers the next key rows of each range, in its order.
 	Fetch func(ranges []Range) ([]KeyRow, error)
 
@@ -66,7 +64,7 @@ func (q *Queues) Take() (numbers, near []int64, more bool, err error) {
 	}
 	over := max(len(q.Tenants)-q.Limit, 0)
 	for _, t := range q.Tenants[:len(q.Tenants)-over] {
-		q.queues = append(q.queues, &queue{t, [2]part{{Range: Range{Tenant: t, After: q.Start}}, {Range: Range{Tenant: t, Own: true, After: q.Start}}}})
+		q.queues = append(q.queues, &queue{t, [2]part{{Range: Range{Tenant: t}}, {Range: Range{Tenant: t, Own: true}}}})
 	}
 	if err := q.shares(q.Limit / len(q.queues)); err != nil {
 		return nil, nil, false, err
@@ -75,15 +73,15 @@ func (q *Queues) Take() (numbers, near []int64, more bool, err error) {
 	if err != nil {
 		return nil, nil, false, err
 	}
-	slices.SortFunc(q.taken, Before)
+	slices.SortFunc(q.taken, before)
 	for _, r := range q.taken {
 		numbers = append(numbers, r.Number)
 	}
 	return numbers, q.near, over > 0 || left || q.passedBy || q.abandoned, nil
 }
 
-// Before is the order of a page.
-func Before(a, b KeyRow) int {
+// before is the order of a page.
+func before(a, b KeyRow) int {
 	return cmp.Or(cmp.Compare(b.Late, a.Late), cmp.Compare(a.Number, b.Number))
 }
 
@@ -123,7 +121,7 @@ func (q *Queues) rest() (more bool, err error) {
 				if x == nil || y == nil {
 					return cmp.Compare(btoi(x == nil), btoi(y == nil))
 				}
-				return Before(x.events[0], y.events[0])
+				return before(x.events[0], y.events[0])
 			})
 			head := longest.head()
 			if head == nil {
@@ -210,10 +208,10 @@ func (p *part) add(rows []KeyRow) {
 	p.done = len(rows) < p.Most
 	for _, r := range rows {
 		if n := len(p.events); n > 0 && p.events[n-1].Number == r.Number {
-			p.events[n-1].join(r)
-		} else {
-			p.events = append(p.events, r)
+			p.events[n-1].Near, p.events[n-1].Held = p.events[n-1].Near || r.Near, p.events[n-1].Held || r.Held
+			continue
 		}
+		p.events = append(p.events, r)
 	}
 	if n := len(p.events); !p.done && n > 1 {
 		p.events = p.events[:n-1]
@@ -222,12 +220,6 @@ func (p *part) add(rows []KeyRow) {
 		last := p.events[n-1]
 		p.After = &last
 	}
-}
-
-// join makes two key rows of an event one.
-func (r *KeyRow) join(o KeyRow) {
-	r.Event = max(r.Event, o.Event)
-	r.Near, r.Held = r.Event == 0 && (r.Near || o.Near), r.Event == 0 && (r.Held || o.Held)
 }
 
 // ready reports whether the queue's next event is known, or that it has none.
@@ -239,7 +231,7 @@ func (o *queue) ready() bool {
 func (o *queue) head() *part {
 	var head *part
 	for i := range o.parts {
-		if p := &o.parts[i]; len(p.events) > 0 && (head == nil || Before(p.events[0], head.events[0]) < 0) {
+		if p := &o.parts[i]; len(p.events) > 0 && (head == nil || before(p.events[0], head.events[0]) < 0) {
 			head = p
 		}
 	}

@@ -43,7 +43,7 @@ func whole(lists map[string][]due, tenants []string, limit int) (taken, near []i
 	for {
 		var best string
 		for _, t := range tenants {
-			if len(lists[t]) > 0 && (best == "" || Before(lists[t][0].KeyRow, lists[best][0].KeyRow) < 0) {
+			if len(lists[t]) > 0 && (best == "" || before(lists[t][0].KeyRow, lists[best][0].KeyRow) < 0) {
 				best = t
 			}
 		}
@@ -56,7 +56,7 @@ func whole(lists map[string][]due, tenants []string, limit int) (taken, near []i
 		}
 		pop(best)
 	}
-	slices.SortFunc(rows, Before)
+	slices.SortFunc(rows, before)
 	for _, r := range rows {
 		taken = append(taken, r.Number)
 	}
@@ -77,10 +77,10 @@ func TestQueuesTakeWhatTheWholeWouldGive(t *testing.T) {
 			lists[e.Tenant] = append(lists[e.Tenant], e)
 		}
 		for _, own := range lists {
-			slices.SortFunc(own, func(a, b due) int { return Before(a.KeyRow, b.KeyRow) })
+			slices.SortFunc(own, func(a, b due) int { return before(a.KeyRow, b.KeyRow) })
 		}
 		tenants := slices.SortedFunc(maps.Keys(lists), func(a, b string) int {
-			return cmp.Or(Before(lists[a][0].KeyRow, lists[b][0].KeyRow), cmp.Compare(a, b))
+			return cmp.Or(before(lists[a][0].KeyRow, lists[b][0].KeyRow), cmp.Compare(a, b))
 		})
 		q := Queues{Tenants: tenants, Limit: rapid.IntRange(1, 40).Draw(t, "limit"), Near: 1000, Look: 1000}
 		ranges := maps.Clone(lists)
@@ -88,7 +88,7 @@ func TestQueuesTakeWhatTheWholeWouldGive(t *testing.T) {
 			for _, r := range asked {
 				left := r.Most
 				for _, e := range ranges[r.Tenant] {
-					if e.Own != r.Own || r.After != nil && Before(e.KeyRow, *r.After) <= 0 {
+					if e.Own != r.Own || r.After != nil && before(e.KeyRow, *r.After) <= 0 {
 						continue
 					}
 					for k := range e.keys {

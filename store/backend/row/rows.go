@@ -76,7 +76,7 @@ func Event(c *Columns) *backend.Event {
 		e.PayloadSize = c.Tally()
 	}
 	e.ContentType, e.Payload = c.Text(), c.Bytes()
-	e.Keyed, e.KeyedFor, e.Listed = e.Live(), e.Target, e.Dead()
+	e.Keyed, e.Listed = e.Live(), e.Dead()
 	c.Judge(e.Unsound())
 	e.Corrupt = c.Corrupt("event", "tenant", e.Tenant, "source", e.Source, "id", e.ID, "number", e.Number)
 	return e

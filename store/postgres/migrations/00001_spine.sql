@@ -239,8 +239,10 @@ CREATE TABLE event_keys (
     PRIMARY KEY (tenant, namespace, value, type, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
--- What falls due: events without an expiry of their own by age, those with one by that. The first also tells what is new, of both, and finds the key rows of an event
--- whose keys do not decode.
+-- Walks what is live in order, and finds an event's key rows. It is on an expression so that no plan can take it for the order of one key's rows, whose
+-- place is the primary key: a walk over all that is live, as soon as there are many rows and no statistics.
+CREATE INDEX event_keys_number ON event_keys ((number + 0));
+-- What falls due: events without an expiry of their own by age (and the others, for who looks for what is new), those with one by that.
 CREATE INDEX event_keys_since ON event_keys (tenant COLLATE "POSIX", (expires_at IS NOT NULL), live_since, number);
 CREATE INDEX event_keys_expiring ON event_keys (tenant COLLATE "POSIX", expires_at, number) WHERE expires_at IS NOT NULL;
 
@@ -286,8 +288,6 @@ CREATE UNIQUE INDEX waits_number ON waits (tenant COLLATE "POSIX", number);
 -- The newest waits of a type. It begins with the type, so that no plan finds a tenant's waits through it, and ends with an expression, so that none takes the
 -- order of numbers for it, a walk over all of the tenant's waits.
 CREATE INDEX waits_typed ON waits (type COLLATE "POSIX", tenant COLLATE "POSIX", (number + 0));
--- Open waits by when they became matchable: who looks for what is new.
-CREATE INDEX waits_since ON waits (tenant COLLATE "POSIX", open_since, number) WHERE held_number IS NULL;
 -- Parked waits that are retried, and those that are not.
 CREATE INDEX waits_due ON waits (tenant COLLATE "POSIX", next_attempt_at, number) WHERE held_number IS NOT NULL AND quarantined_at IS NULL;
 CREATE INDEX waits_quarantined ON waits (tenant COLLATE "POSIX", quarantined_at, number) WHERE quarantined_at IS NOT NULL;

@@ -1,11 +1,9 @@
 -- What is live, each count up to a maximum; the oldest of each among what was counted. The orders only choose the index to walk.
 SELECT e.n, e.oldest, o.n, p.n, p.oldest, q.n, m.n, m.oldest
 FROM
-    -- Key rows are few per event and stand together in this order.
-    (SELECT count(*) AS n, min(live_since) AS oldest
-        FROM (SELECT DISTINCT ON (tenant COLLATE "POSIX", (expires_at IS NOT NULL), live_since, number) live_since FROM event_keys
-            ORDER BY tenant COLLATE "POSIX", (expires_at IS NOT NULL), live_since, number LIMIT $1) i) e,
-    (SELECT count(*) AS n FROM (SELECT FROM waits WHERE held_number IS NULL ORDER BY tenant COLLATE "POSIX", open_since LIMIT $1) i) o,
+    -- Key rows are few per event and stand together in the order of numbers.
+    (SELECT count(*) AS n, min(live_since) AS oldest FROM (SELECT DISTINCT ON (number + 0) live_since FROM event_keys ORDER BY number + 0 LIMIT $1) i) e,
+    (SELECT count(*) AS n FROM (SELECT FROM waits WHERE held_number IS NULL ORDER BY tenant COLLATE "POSIX", number LIMIT $1) i) o,
     (SELECT count(*) AS n, min(parked_at) AS oldest
         FROM (SELECT parked_at FROM waits WHERE held_number IS NOT NULL AND quarantined_at IS NULL ORDER BY tenant COLLATE "POSIX", next_attempt_at LIMIT $1) i) p,
     (SELECT count(*) AS n FROM (SELECT FROM waits WHERE quarantined_at IS NOT NULL ORDER BY tenant COLLATE "POSIX", quarantined_at LIMIT $1) i) q,

@@ -226,8 +226,9 @@ CREATE TABLE event_keys (
     PRIMARY KEY (tenant, namespace, value, type, number)
 ) STRICT, WITHOUT ROWID;
 
--- What falls due: events without an expiry of their own by age, those with one by that. The first also tells what is new, of both, and finds the key rows of an event
--- whose keys do not decode.
+-- Walks what is live in order, and finds an event's key rows.
+CREATE INDEX event_keys_number ON event_keys (number);
+-- What falls due: events without an expiry of their own by age (and the others, for who looks for what is new), those with one by that.
 CREATE INDEX event_keys_since ON event_keys (tenant, (expires_at IS NOT NULL), live_since, number);
 CREATE INDEX event_keys_expiring ON event_keys (tenant, expires_at, number) WHERE expires_at IS NOT NULL;
 
@@ -270,8 +271,6 @@ CREATE TABLE waits (
 
 CREATE INDEX waits_listed ON waits (tenant, number);
 CREATE INDEX waits_typed ON waits (tenant, type, number);
--- Open waits by when they became matchable: who looks for what is new.
-CREATE INDEX waits_since ON waits (tenant, open_since, number) WHERE held_number IS NULL;
 -- Parked waits that are retried, and those that are not.
 CREATE INDEX waits_due ON waits (tenant, next_attempt_at, number) WHERE held_number IS NOT NULL AND quarantined_at IS NULL;
 CREATE INDEX waits_quarantined ON waits (tenant, quarantined_at, number) WHERE quarantined_at IS NOT NULL;
