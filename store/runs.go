@@ -346,6 +346,7 @@ type UnmetPair struct {
 	Tenant string
 	Event  EventRef
 	Wait   rendezvous.WaitID
+	Take   int64 // the take's token
 }
 
 // Repairer finds what a lost notice, a dead driver or a crash left behind: the passes of sweep.md that repair the spine.
@@ -359,4 +360,7 @@ type Repairer interface {
 	// TakeUnmet hands out live events that have met an open wait for at least grace and takes them until now + hold, growing per take.
 	// cursor is opaque: "" looks at all.
 	TakeUnmet(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (page Taken[UnmetPair], next string, err error)
+	// GiveBackUnmet ends 1..500 takes of events that nobody came to offer: the whole page failed, or its worker stops. None of the events is to blame, so
+	// nothing is counted, and they are due again after retryIn (0..10 min). A take that is settled or not the latest is left alone. Again: nothing more changes.
+	GiveBackUnmet(ctx context.Context, pairs []UnmetPair, retryIn time.Duration) error
 }

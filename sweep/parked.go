@@ -96,14 +96,21 @@ func dueFirst(rows []store.TakenWait) time.Time {
 
 // giveBack settles the takes of a page that failed as a whole: left to run out, they would count as failed attempts of waits that nothing is wrong with.
 func (w *Worker) giveBack(ctx context.Context, rows []store.TakenWait) error {
-	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), w.deps.Clock, w.cfg.Page)
-	defer cancel()
 	items := make([]store.ParkItem, len(rows))
 	for i, r := range rows {
 		items[i] = store.ParkItem{Tenant: r.Tenant, WaitID: r.WaitID, Take: r.Take, Cause: store.ParkLeased, RetryIn: jitter(w.cfg.Tick)}
 	}
-	_, err := w.store.ParkWait(ctx, items, time.Time{})
-	return err
+	return w.handBack(ctx, func(ctx context.Context) error {
+		_, err := w.store.ParkWait(ctx, items, time.Time{})
+		return err
+	})
+}
+
+// handBack gives a page back, whether or not its budget is used up or the worker stops.
+func (w *Worker) handBack(ctx context.Context, give func(ctx context.Context) error) error {
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), w.deps.Clock, w.cfg.Page)
+	defer cancel()
+	return give(ctx)
 }
 
 // failedPause is full jitter over 1 s doubling to 5 min.

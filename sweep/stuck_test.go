@@ -151,3 +151,31 @@ func TestAParkedWaitOfALeasedRunIsLeftInPeace(t *testing.T) {
 		})
 	}
 }
+
+// away is a store whose offers fail as a whole.
+type away struct{ sweep.Store }
+
+func (away) OfferBatch(context.Context, []store.OfferItem, time.Time) (store.Offered, error) {
+	return store.Offered{}, rendezvous.Errorf(rendezvous.CodeUnavailable, "the database is away")
+}
+
+// EV-60: offers that fail as a whole, however often, are no failure of the events that were to be offered (events.md section 7: never unavailable).
+func TestOffersThatFailAsAWholeCountAgainstNoEvent(t *testing.T) {
+	p := newPlane(t)
+	p.start("run-1")
+	p.await("run-1", 0)
+	p.buffer("run-1")
+	w := p.sweep(away{p.store}, sweep.Config{Window: 1000 * time.Hour})
+	for range 40 {
+		if r := w.tick(11 * time.Minute); pass(t, r, sweep.Unmet).Err == nil {
+			t.Fatal("the pass took nothing")
+		}
+	}
+	e, err := p.tenant.LookupEvent(t.Context(), rendezvous.EventID{Source: "s", ID: "run-1"}, false)
+	must(t, err)
+	if e.State != rendezvous.EventLive || e.OfferFailures != 0 {
+		t.Errorf("the event is %s after %d failed offers", e.State, e.OfferFailures)
+	}
+	w = p.sweep(nil, sweep.Config{})
+	w.until(time.Minute, "delivery", func(sweep.Report) bool { return p.state("run-1") == rendezvous.EventConsumed })
+}

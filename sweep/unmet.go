@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous/store"
@@ -29,8 +30,10 @@ func (w *Worker) unmetPairs(ctx context.Context) (page, error) {
 		items[i] = store.OfferItem{Tenant: r.Tenant, Event: &id}
 	}
 	got, err := w.store.OfferBatch(ctx, items, time.Time{})
-	if err != nil {
-		return page{}, err
+	if err != nil { // left to run out, the takes would count as failed offers of events that nothing is wrong with
+		return page{}, errors.Join(err, w.handBack(ctx, func(ctx context.Context) error {
+			return w.store.GiveBackUnmet(ctx, taken.Rows, jitter(w.cfg.Tick))
+		}))
 	}
 	for _, o := range got.Items {
 		countOffer(o, &p.Counts)

@@ -3,6 +3,7 @@ package difftest
 import (
 	"time"
 
+	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
@@ -66,5 +67,9 @@ func (u SweepUnmet) ask(s *side) (any, error) {
 		items = append(items, store.OfferItem{Tenant: row.Tenant, Event: &row.Event.EventID})
 	}
 	out, err := s.store.OfferBatch(ctx, items, time.Time{})
-	return []any{page.Rows, out}, err
+	var back error
+	if err != nil { // as the sweeper does
+		back = s.store.GiveBackUnmet(ctx, page.Rows, time.Second)
+	}
+	return []any{page.Rows, out, rendezvous.CodeOf(back)}, err
 }

@@ -14,6 +14,13 @@ import (
 // maxRetryIn is the longest a delivery may be put off at once.
 const maxRetryIn = 10 * time.Minute
 
+func checkRetryIn(d time.Duration) error {
+	if d < 0 || d > maxRetryIn {
+		return rendezvous.InvalidField("retry_in", "%s is outside 0s..%s", d, maxRetryIn).With("limit", maxRetryIn.String()).With("value", d.String())
+	}
+	return nil
+}
+
 // ParkWait implements [store.Redeliverer].
 func (e *Engine) ParkWait(ctx context.Context, items []store.ParkItem, at time.Time) ([]store.ParkResult, error) {
 	if err := checkItems(len(items), at); err != nil {
@@ -35,9 +42,8 @@ func checkPark(item store.ParkItem) error {
 	if item.Cause != store.ParkLeased && item.Cause != store.ParkFailed {
 		return rendezvous.InvalidField("cause", "%q is none of leased, failed", item.Cause)
 	}
-	if item.RetryIn < 0 || item.RetryIn > maxRetryIn {
-		return rendezvous.InvalidField("retry_in", "%s is outside 0s..%s", item.RetryIn, maxRetryIn).
-			With("limit", maxRetryIn.String()).With("value", item.RetryIn.String())
+	if err := checkRetryIn(item.RetryIn); err != nil {
+		return err
 	}
 	return rendezvous.CheckReason("error", item.Error)
 }

@@ -107,10 +107,35 @@ func (u *unit) takeUnmet(ctx context.Context, rows []*backend.Event, hold time.D
 		e.Take, e.TakeOpen, e.TakeUntil = tokens[k], true, u.now.Add(doubled(hold, e.Takes, mostUnmet))
 		e.Takes++
 		u.saveEvent(e)
-		pairs[k] = store.UnmetPair{Tenant: e.Tenant, Event: eventRef(e)}
+		pairs[k] = store.UnmetPair{Tenant: e.Tenant, Event: eventRef(e), Take: e.Take}
 		if w := waits[i]; w != nil {
 			pairs[k].Wait = rendezvous.WaitID{RunID: w.RunID, Effect: w.Effect}
 		}
 	}
 	return pairs, nil
+}
+
+// GiveBackUnmet implements [store.Repairer].
+func (e *Engine) GiveBackUnmet(ctx context.Context, pairs []store.UnmetPair, retryIn time.Duration) error {
+	if err := checkItems(len(pairs), time.Time{}); err != nil {
+		return err
+	}
+	if err := checkRetryIn(retryIn); err != nil {
+		return err
+	}
+	keys := make([]backend.EventKey, len(pairs))
+	for i, p := range pairs {
+		keys[i] = backend.EventKey{Tenant: p.Tenant, Source: p.Event.Source, ID: p.Event.ID}
+	}
+	_, err := e.update(ctx, "give_back_unmet", time.Time{}, func(ctx context.Context, u *unit) error {
+		rows, err := u.tx.EventsByKey(ctx, distinct(keys), false)
+		for i, p := range pairs {
+			if row := rows[keys[i]]; row != nil && row.TakeOpen && row.Take == p.Take {
+				row.TakeOpen, row.TakeUntil, row.Takes = false, rendezvous.DueInstant(u.now.Add(retryIn)), row.Takes-1
+				u.saveEvent(row)
+			}
+		}
+		return err
+	})
+	return err
 }

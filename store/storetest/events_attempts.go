@@ -12,6 +12,7 @@ import (
 
 // eventsAttempts are the cases of deliveries that could not finish (EV-61..EV-65, EV-86).
 var eventsAttempts = []Case{
+	{Name: "EV-60 takes that are given back count nothing, and are due again", Run: takesGivenBack},
 	{Name: "EV-61 erased before it was parked: nothing held, the wait is open", Run: erasedBeforeParking},
 	{Name: "EV-61 a parking finds how its wait stands", Run: parkingFinds},
 	{Name: "EV-62 16 failed attempts quarantine, until an operator retries", Run: quarantined},
@@ -396,4 +397,40 @@ func (r *Flow) parkErr(item store.ParkItem) error {
 	r.F.T.Helper()
 	item.Tenant = r.F.Name()
 	return must(r.F.H.Store.ParkWait(ctx, []store.ParkItem{item}, now))(r.F.T, "park")[0].Err
+}
+
+func takesGivenBack(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	r := f.Start()
+	r.Waits("w", "paid", K("order", "1"))
+	e := f.PutNew("paid", K("order", "1"))
+	h.Advance(grace + time.Second)
+	take := func() []store.UnmetPair {
+		page, _, err := h.Store.TakeUnmet(ctx, grace, 0, 0, "")
+		done(t, "take unmet", err)
+		return page.Rows
+	}
+	for range rendezvous.UndeliverableFrom + 1 {
+		rows := take()
+		eq(t, "taken", len(rows), 1)
+		for range 2 { // again: nothing more
+			done(t, "give back", h.Store.GiveBackUnmet(ctx, rows, time.Second))
+		}
+		eq(t, "taken before it is due", take(), nil)
+		h.Advance(time.Second + time.Microsecond)
+	}
+	eq(t, "failures", f.Stored(e.EventID).OfferFailures, 0)
+	lost := take()
+	h.Advance(31 * time.Second)
+	rows := take()
+	done(t, "give back what ran out", h.Store.GiveBackUnmet(ctx, lost, 0))
+	eq(t, "taken while another has it", take(), nil)
+	eq(t, "failures of the lost one", f.Stored(e.EventID).OfferFailures, 1)
+	h.Offer(t, store.Notices{Events: []store.EventRef{rows[0].Event}})
+	done(t, "give back what is answered", h.Store.GiveBackUnmet(ctx, rows, 0))
+	r.WantAnswered("w", e)
+	for retry, want := range map[time.Duration]string{-time.Second: "-1s", 11 * time.Minute: "11m0s"} {
+		code(t, "give back for "+want, h.Store.GiveBackUnmet(ctx, rows, retry), rendezvous.CodeInvalid, "field", "retry_in", "limit", "10m0s", "value", want)
+	}
+	code(t, "give nothing back", h.Store.GiveBackUnmet(ctx, nil, 0), rendezvous.CodeInvalid, "field", "items")
 }
