@@ -19,7 +19,7 @@ type RetiredEvent struct {
 type Swept struct {
 	Retired []RetiredEvent // the longest due first
 	// Unmet names events that were old enough but meet an open wait right now: their notice was lost. They are to be offered (Notices), are not retired, and
-	// do not use up the limit (SW-6). At most 500 a page.
+	// do not use up the limit (SW-6). At most 500 a page; for 30 s no other page names them.
 	Unmet   []EventRef
 	More    bool // more was due than the page took or looked at
 	Notices Notices

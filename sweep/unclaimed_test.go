@@ -123,9 +123,12 @@ func (u unofferable) OfferBatch(ctx context.Context, items []store.OfferItem, at
 			good = append(good, i)
 		}
 	}
-	got, err := u.Store.OfferBatch(ctx, good, at)
-	if err != nil {
-		return got, err
+	var got store.Offered
+	if len(good) > 0 {
+		var err error
+		if got, err = u.Store.OfferBatch(ctx, good, at); err != nil {
+			return got, err
+		}
 	}
 	out := make([]store.Offer, len(items))
 	for i, item := range items {

@@ -121,8 +121,8 @@ func (o Overdue) Late(e *Event) int64 {
 type OverdueEvents struct {
 	Due []*Event
 	// Near are events without an expiry of their own that come before the last of Due in the order and share a match key and type with an open wait: they may
-	// meet it. A targeted one is near when its run has an open wait of its type. They do not count, and are not locked; one under a running take is in
-	// somebody's hands and left out. At most MostNear.
+	// meet it. A targeted one is near when its run has an open wait of its type. They do not count; one under a running take is in somebody's hands and
+	// left out. At most MostNear.
 	Near []*Event
 	More bool // more was due than the page has, or looked at
 }

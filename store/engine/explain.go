@@ -90,17 +90,13 @@ type explaining struct {
 	tenant string
 	now    time.Time
 	plan   *plan
-	runs   map[string]*backend.Run
-	stands map[rendezvous.WaitID]standing
 }
 
 func (t *tenant) explain(
 	ctx context.Context, verb string, fn func(ctx context.Context, x *explaining) (store.Explanation, error),
 ) (out store.Explanation, err error) {
 	err = t.view(ctx, verb, func(ctx context.Context, r backend.Reader) (err error) {
-		x := &explaining{
-			r: r, tenant: t.name, now: r.Now(), plan: &plan{x: newIndex(r, r.Now())}, runs: map[string]*backend.Run{}, stands: map[rendezvous.WaitID]standing{},
-		}
+		x := &explaining{r: r, tenant: t.name, now: r.Now(), plan: &plan{x: newIndex(r, r.Now())}}
 		out, err = fn(ctx, x)
 		return err
 	})
@@ -122,29 +118,15 @@ func (x *explaining) stored(ctx context.Context, id rendezvous.EventID) (*backen
 
 // run is a run's row, nil when no run of that id was started.
 func (x *explaining) run(ctx context.Context, id string) (*backend.Run, error) {
-	if run, read := x.runs[id]; read {
-		return run, nil
-	}
 	key := backend.RunKey{Tenant: x.tenant, ID: id}
 	rows, err := x.r.Runs(ctx, []backend.RunKey{key})
-	if err != nil {
-		return nil, err
-	}
-	x.runs[id] = rows[key]
-	return rows[key], nil
+	return rows[key], err
 }
 
 // standing is how a wait stands in the history.
 func (x *explaining) standing(ctx context.Context, id rendezvous.WaitID) (standing, error) {
-	if s, read := x.stands[id]; read {
-		return s, nil
-	}
 	records, err := x.effect(ctx, id)
-	if err != nil {
-		return standing{}, err
-	}
-	x.stands[id] = standingOf(records)
-	return x.stands[id], nil
+	return standingOf(records), err
 }
 
 // effect is the records that open and close an effect.

@@ -19,7 +19,7 @@ func (x *explaining) meetOfEvent(ctx context.Context, e *eventNode) (low *waitNo
 		if err != nil || low == nil {
 			return nil, nil, err
 		}
-		if good, err := x.good(ctx, low); good || err != nil {
+		if more, err := x.plan.x.passOver(ctx, x.r, []*waitNode{low}); !more || err != nil {
 			return low, first, err
 		}
 	}
@@ -39,32 +39,10 @@ func (x *explaining) meetOfWait(ctx context.Context, w *waitNode) (first *eventN
 		if low == nil || low.Number >= w.Number {
 			return first, w, nil
 		}
-		if good, err := x.good(ctx, low); good || err != nil {
+		if more, err := x.plan.x.passOver(ctx, x.r, []*waitNode{low}); !more || err != nil {
 			return first, low, err
 		}
 	}
-}
-
-// good reports whether an open row is a wait that can be answered. One of a sealed run or of a closed effect, possible only after a restore, is passed over
-// from then on (EV-37).
-func (x *explaining) good(ctx context.Context, w *waitNode) (bool, error) {
-	run, err := x.run(ctx, w.RunID)
-	if err != nil {
-		return false, err
-	}
-	s, err := x.standing(ctx, *waitID(w.Wait))
-	switch {
-	case err != nil:
-		return false, err
-	case run == nil || run.Status.Terminal():
-		x.plan.x.sealed[backend.RunKey{Tenant: w.Tenant, ID: w.RunID}] = struct{}{}
-	case s.closed != nil:
-		x.plan.x.closed[w.Number] = struct{}{}
-	default:
-		return true, nil
-	}
-	x.plan.x.pass()
-	return false, nil
 }
 
 // firsts is what O3 says of a pair that meets: what goes first on either side, or that nothing does.

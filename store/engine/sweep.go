@@ -17,6 +17,9 @@ const (
 	maxSweep     = 5000
 )
 
+// unmetHold is for how long an event that was named is not looked at again (S2): the time its offer has.
+const unmetHold = 30 * time.Second
+
 // SweepUnclaimed implements [store.Sweeper] plane-wide.
 func (e *Engine) SweepUnclaimed(ctx context.Context, olderThan, at time.Time, reason string, limit int) (store.Swept, error) {
 	return e.sweep(ctx, "", olderThan, at, reason, limit)
@@ -69,8 +72,8 @@ func (u *unit) sweep(ctx context.Context, o backend.Overdue, reason string, limi
 	if err != nil {
 		return store.Swept{}, err
 	}
-	swept := store.Swept{More: found.More}
 	due := append(alone, found.Due...)
+	swept := store.Swept{More: found.More && len(due)+len(unmet) > 0} // where all is in other hands a next page would find the same
 	if len(due) > limit {
 		swept.More = true
 	}
@@ -81,6 +84,8 @@ func (u *unit) sweep(ctx context.Context, o backend.Overdue, reason string, limi
 		swept.Retired = append(swept.Retired, u.retire(e, reason))
 	}
 	for _, e := range unmet {
+		e.TakeUntil = u.now.Add(unmetHold) // without a take: nobody is to blame if the notice is lost
+		u.saveEvent(e)
 		swept.Unmet = append(swept.Unmet, eventRef(e))
 	}
 	u.notices.Events = append(u.notices.Events, swept.Unmet...)
@@ -121,7 +126,7 @@ func (u *unit) retire(e *backend.Event, detail string) store.RetiredEvent {
 	return store.RetiredEvent{Tenant: e.Tenant, EventID: rendezvous.EventID{Source: e.Source, ID: e.ID}, Type: e.Type, Reason: reason}
 }
 
-// apart tells events that meet an open wait from those that do not. A wait of a run that is sealed, possible only after a restore, meets nothing (M5).
+// apart tells events that meet an open wait from those that do not.
 func (u *unit) apart(ctx context.Context, near []*backend.Event) (alone, unmet []*backend.Event, err error) {
 	if len(near) == 0 {
 		return nil, nil, nil
@@ -132,7 +137,7 @@ func (u *unit) apart(ctx context.Context, near []*backend.Event) (alone, unmet [
 		if err != nil {
 			return nil, nil, err
 		}
-		more, err := u.passSealed(ctx, x, waits)
+		more, err := x.passOver(ctx, u.tx, waits)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -148,28 +153,4 @@ func (u *unit) apart(ctx context.Context, near []*backend.Event) (alone, unmet [
 		}
 		return alone, unmet, nil
 	}
-}
-
-// passSealed has the index pass over waits of sealed runs, and reports whether it did not before.
-func (u *unit) passSealed(ctx context.Context, x *index, waits []*waitNode) (more bool, err error) {
-	var keys []backend.RunKey
-	for _, w := range waits {
-		if w != nil {
-			keys = append(keys, backend.RunKey{Tenant: w.Tenant, ID: w.RunID})
-		}
-	}
-	if keys = distinct(keys); len(keys) == 0 {
-		return false, nil
-	}
-	runs, err := u.tx.Runs(ctx, keys)
-	if err != nil {
-		return false, err
-	}
-	for _, k := range keys {
-		if r := runs[k]; r == nil || !r.SealedAt.IsZero() {
-			x.sealed[k], more = struct{}{}, true
-		}
-	}
-	x.pass()
-	return more, nil
 }

@@ -38,6 +38,9 @@ func (e *Engine) TakeUnmet(ctx context.Context, grace time.Duration, limit int, 
 			return err
 		}
 		page = store.Taken[store.UnmetPair]{Saturated: on != 0 && len(rows) == limit}
+		if n := atOnce(rows); n < len(rows) {
+			rows, on, page.Saturated = rows[:n], rows[n].Number-1, true
+		}
 		if next = ""; on != 0 {
 			next = strconv.FormatInt(on, 10)
 		}
@@ -48,6 +51,17 @@ func (e *Engine) TakeUnmet(ctx context.Context, grace time.Duration, limit int, 
 		return none, "", err
 	}
 	return page, next, nil
+}
+
+// atOnce is how many of the rows one page takes. Of takes that ran out together nobody knows which event it was that ended its worker: each of those makes a
+// page of its own, so that the others are settled by their offers, which ends their count (EV-60, SW-22).
+func atOnce(rows []*backend.Event) int {
+	for i, e := range rows {
+		if e.TakeOpen {
+			return max(i, 1)
+		}
+	}
+	return len(rows)
 }
 
 func unmetCursor(cursor string) (int64, error) {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
@@ -25,17 +26,14 @@ func (t *transaction) OverdueEvents(ctx context.Context, o backend.Overdue, limi
 	if err != nil || len(due)+len(near) == 0 {
 		return backend.OverdueEvents{More: more}, err
 	}
+	numbers := append(slices.Clone(due), near...)
+	rows, err := t.eventRows(ctx, takeOverdueSQL, bigints(numbers, func(n int64) int64 { return n }), orStart(o.Since), o.At)
 	page := backend.OverdueEvents{More: more}
-	if len(due) > 0 {
-		page.Due, err = t.eventRows(ctx, takeOverdueSQL, bigints(due, func(n int64) int64 { return n }), orStart(o.Since), o.At)
-	}
-	if err != nil || len(near) == 0 {
-		return page, err
-	}
-	rows, err := t.EventsByNumber(ctx, near, false)
-	for _, n := range near {
-		if e := rows[n]; e != nil && e.Live() { // somebody may have taken it since
+	for _, e := range rows {
+		if slices.Contains(near, e.Number) {
 			page.Near = append(page.Near, e)
+		} else {
+			page.Due = append(page.Due, e)
 		}
 	}
 	return page, err
