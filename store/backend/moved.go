@@ -8,6 +8,13 @@ import (
 
 // What most changes are, for backends that write less where less has changed.
 
+// OnlyArrived reports whether nothing has happened to a new event but that it came and is live.
+func (e *Event) OnlyArrived() bool {
+	return e.State == rendezvous.EventLive && !e.Shed && e.ClaimRun == "" && e.ClaimEffect == "" && e.ClaimedAt.IsZero() &&
+		e.Workflow == "" && e.Run == "" && e.Effect == "" && e.Seq == 0 && e.DeadReason == "" && e.DeadDetail == "" && e.DeadAt.IsZero() && !e.Erased &&
+		e.OfferFailures == 0 && e.Take == 0 && e.TakeUntil.IsZero() && !e.TakeOpen && e.Takes == 0 && e.Requeues == 0 && !e.Purged && e.Op == "" && e.OpBy == nil
+}
+
 // OnlyAnswered reports whether all that happened to an event since it was read is that it was answered.
 func (e *Event) OnlyAnswered(was *Event) bool {
 	return e.State == rendezvous.EventConsumed && e.Shed && e.ClaimRun == "" && e.ClaimEffect == "" && e.ClaimedAt.IsZero() &&

@@ -168,6 +168,12 @@ INSERT INTO events (
 	erased, offer_failures, take, take_until, take_open, takes, requeues, purged, op, op_actor, op_basis, digest, number, version, tenant, source, id, type, keys, received_at,
 	minted_actor, minted_basis, trace_parent, trace_state, content_type, payload)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertArrivedSQL = `
+INSERT INTO events (
+	live_since, expires_at, target, digest, number, tenant, source, id, type, keys, received_at, minted_actor, minted_basis, trace_parent, trace_state,
+	content_type, payload, version, state, claim_run, claim_effect, workflow_id, run_id, effect, seq, dead_reason, dead_detail, erased, offer_failures, take,
+	take_open, takes, requeues, purged, op, op_actor, op_basis)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 'live', '', '', '', '', '', 0, '', '', 0, 0, 0, 0, 0, 0, 0, '', '', '')`
 	updateEventSQL = `
 UPDATE events SET
 	live_since = ?, expires_at = ?, target = ?, state = ?, claim_run = ?, claim_effect = ?, claimed_at = ?, workflow_id = ?, run_id = ?, effect = ?,
@@ -208,13 +214,18 @@ func eventArgs(e *backend.Event) []any {
 }
 
 func (w *writer) insertEvent(e *backend.Event) {
-	payload := e.Payload
-	if e.Shed {
-		payload = nil
-	}
 	actor, basis := operatorTexts(e.Minted)
-	w.one(insertEventSQL, append(eventArgs(e), e.Number, e.Tenant, e.Source, e.ID, e.Type, keysText(e.Keys), e.ReceivedAt, actor, basis, e.Trace.Parent,
-		e.Trace.State, e.ContentType, payload)...)
+	if e.OnlyArrived() {
+		w.one(insertArrivedSQL, e.LiveSince, e.ExpiresAt, e.Target, e.Digest, e.Number, e.Tenant, e.Source, e.ID, e.Type, keysText(e.Keys), e.ReceivedAt, actor, basis,
+			e.Trace.Parent, e.Trace.State, e.ContentType, e.Payload)
+	} else {
+		payload := e.Payload
+		if e.Shed {
+			payload = nil
+		}
+		w.one(insertEventSQL, append(eventArgs(e), e.Number, e.Tenant, e.Source, e.ID, e.Type, keysText(e.Keys), e.ReceivedAt, actor, basis, e.Trace.Parent,
+			e.Trace.State, e.ContentType, payload)...)
+	}
 	if e.Live() {
 		w.eventKeys(insertEventKeySQL, e)
 	}

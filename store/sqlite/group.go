@@ -17,8 +17,8 @@ type group struct {
 	err     error         // how it ended; read after done
 }
 
-// Update implements [backend.Backend]. Transactions run one after the other, so that none is ever stale by another's commit; each is a savepoint in the
-// group that is open. Its caller then comes once more for the turn, behind all that wait already: they join the group meanwhile, and who comes first
+// Update implements [backend.Backend]. Transactions run one after the other, so that none is ever stale by another's commit; each but the first is a
+// savepoint in the group that is open. Its caller then comes once more for the turn, behind all that wait already: they join the group meanwhile, and who comes first
 // commits it. So a group is as large as the crowd, and a lone caller commits at once.
 func (b *Backend) Update(ctx context.Context, verb string, fn func(ctx context.Context, tx backend.Tx) error) error {
 	if err := b.enter(ctx); err != nil {
@@ -112,10 +112,13 @@ func (b *Backend) join(ctx context.Context, fn func(ctx context.Context, tx back
 	return g, err
 }
 
-// savepoint runs fn and keeps what it changed.
+// savepoint runs fn and keeps what it changed. The first of a group has none: where it fails all is undone, and SQLite need not remember each page as it was.
 func (b *Backend) savepoint(ctx context.Context, fn func(ctx context.Context, tx backend.Tx) error) error {
-	if err := b.run("SAVEPOINT verb"); err != nil {
-		return err
+	first := b.group.members == 0
+	if !first {
+		if err := b.run("SAVEPOINT verb"); err != nil {
+			return err
+		}
 	}
 	tx := &transaction{reader: reader{conn: b.conn, prepared: b.prepared, now: rendezvous.Instant(b.clock.Now()), loaded: map[int64]backend.Event{}}, counts: &b.counts}
 	if err := fn(ctx, tx); err != nil {
@@ -129,6 +132,9 @@ func (b *Backend) savepoint(ctx context.Context, fn func(ctx context.Context, tx
 	}
 	if b.conn.AutocommitEnabled() { // fn took no notice of an error that ended the transaction
 		return unavailable("the store gave the transaction up; nothing was done, try again")
+	}
+	if first {
+		return nil
 	}
 	return b.run("RELEASE verb")
 }
