@@ -7,11 +7,12 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/open"
 )
 
-// A worker's live heap is small and its garbage plenty. So it collects seldom, until it nears softLimit, which keeps it under 150 MiB resident; what it
-// keeps in flight is bounded elsewhere.
+// A worker's live heap is small and its garbage plenty. So it collects seldom, until it nears its soft limit, which keeps it under 150 MiB resident; what it
+// keeps in flight is bounded elsewhere. A plane on the embedded store is five workers, a broker and a database in one process.
 const (
-	collectAt = 300
-	softLimit = 120 << 20
+	collectAt     = 300
+	softLimit     = 120 << 20
+	embeddedLimit = 320 << 20
 )
 
 // TuneMemory sets the collector for a process whose state is in the store. GOGC and GOMEMLIMIT in the environment win; a store in memory is left alone,
@@ -21,5 +22,9 @@ func TuneMemory(storeURL string) {
 		return
 	}
 	debug.SetGCPercent(collectAt)
-	debug.SetMemoryLimit(softLimit)
+	if open.Kind(storeURL) == "sqlite" {
+		debug.SetMemoryLimit(embeddedLimit)
+	} else {
+		debug.SetMemoryLimit(softLimit)
+	}
 }
