@@ -29,7 +29,7 @@ func (r *reader) NearEvents(ctx context.Context, n backend.Near) ([][]*backend.E
 		place := len(n.Keys) + int(c.Bigint()) - 1
 		found[place] = append(found[place], r.decodeEvent(c))
 		return nil
-	}, n.Tenant, int64(n.Newest()/2), false)
+	}, n.Tenant, int64(n.Newest()/2))
 	return found, err
 }
 

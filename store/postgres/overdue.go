@@ -56,7 +56,7 @@ func (t *transaction) overdueTenants(ctx context.Context, o backend.Overdue, lim
 	err := t.query(ctx, overdueTenantsSQL, func(c *columns) error {
 		tenants = append(tenants, c.Text())
 		return nil
-	}, orStart(o.Since), o.At, false, int64(limit)+1)
+	}, orStart(o.Since), o.At, int64(limit)+1)
 	return tenants, err
 }
 
@@ -86,6 +86,6 @@ func (t *transaction) overdueIn(ctx context.Context, ranges []fair.Range, o back
 				return firstNumber
 			}
 			return r.After.Number
-		}), bigints(ranges, func(r fair.Range) int64 { return int64(r.Most) }), false, t.now)
+		}), bigints(ranges, func(r fair.Range) int64 { return int64(r.Most) }), t.now)
 	return rows, err
 }

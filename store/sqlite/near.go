@@ -18,7 +18,7 @@ WHERE i.tenant = ? AND i.namespace = ? AND i.value = ?
 ORDER BY i.type, i.number LIMIT ? + 0`
 	newestEventsSQL = `
 SELECT` + eventColumns + barePayload + ` FROM event_keys i INDEXED BY event_keys_since CROSS JOIN events e ON e.number = i.number
-WHERE i.tenant = ? AND (i.expires_at IS NOT NULL) = 0
+WHERE i.tenant = ? AND i.expires_at IS NULL
 ORDER BY i.live_since DESC, i.number DESC LIMIT ? + 0`
 	lastEventsSQL = `
 SELECT` + eventColumns + barePayload + ` FROM event_keys i INDEXED BY event_keys_expiring CROSS JOIN events e ON e.number = i.number

@@ -22,13 +22,13 @@ SELECT i.live_since, i.number, CASE
 		SELECT 1 FROM waits w WHERE w.tenant = i.tenant AND w.run_id = i.value AND w.type = i.type AND w.held_number IS NULL)
 	THEN 1 + EXISTS (SELECT 1 FROM events e WHERE e.number = i.number AND e.take_until > ?6) ELSE 0 END
 FROM event_keys i INDEXED BY event_keys_since
-WHERE i.tenant = ?1 AND (i.expires_at IS NOT NULL) = 0 AND i.live_since <= ?2 AND (i.live_since, i.number) > (?3, ?4)
+WHERE i.tenant = ?1 AND i.expires_at IS NULL AND i.live_since <= ?2 AND (i.live_since, i.number) > (?3, ?4)
 ORDER BY i.live_since, i.number LIMIT ?5 + 0`
 	expiringSQL = `
 SELECT i.expires_at, i.number, 0 FROM event_keys i INDEXED BY event_keys_expiring
 WHERE i.tenant = ?1 AND i.expires_at IS NOT NULL AND i.expires_at <= ?2 AND (i.expires_at, i.number) > (?3, ?4) AND ?6 = ?6
 ORDER BY i.expires_at, i.number LIMIT ?5 + 0`
-	eventTenantSQL = `SELECT i.tenant FROM event_keys i INDEXED BY event_keys_since WHERE i.tenant > ? ORDER BY i.tenant LIMIT 1`
+	eventTenantSQL = `SELECT i.tenant FROM event_keys i WHERE i.tenant > ? ORDER BY i.tenant LIMIT 1`
 )
 
 // mostLooked bounds how many events one page of a sweep looks at.

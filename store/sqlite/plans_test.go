@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,9 @@ var statements = map[string]string{
 	"letters of key up": deadOfKey + upwards, "letters of key down": deadOfKey + downwards,
 }
 
+// walks go through a tenant's rows in the order of an index, as far as their limit.
+var walks = []string{"newest events"}
+
 // TestPlans: no statement looks at more rows than it is asked for (S8). SQLite plans without statistics here, so what is planned on an empty store is planned
 // on a full one.
 func TestPlans(t *testing.T) {
@@ -43,7 +47,9 @@ func TestPlans(t *testing.T) {
 			c.Bigint()
 			step := c.Text()
 			t.Logf("%s: %s", name, step)
-			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "json_each") || strings.HasSuffix(step, "(tenant=?)") {
+			walks := slices.Contains(walks, name)
+			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "json_each") ||
+				strings.HasSuffix(step, "(tenant=?)") && !walks || strings.Contains(step, "TEMP B-TREE") && walks {
 				t.Errorf("%s: %s", name, step)
 			}
 			return nil

@@ -242,8 +242,8 @@ CREATE TABLE event_keys (
 -- Walks what is live in order, and finds an event's key rows. It is on an expression so that no plan can take it for the order of one key's rows, whose
 -- place is the primary key: a walk over all that is live, as soon as there are many rows and no statistics.
 CREATE INDEX event_keys_number ON event_keys ((number + 0));
--- What falls due: events without an expiry of their own by age (and the others, for who looks for what is new), those with one by that.
-CREATE INDEX event_keys_since ON event_keys (tenant COLLATE "POSIX", (expires_at IS NOT NULL), live_since, number);
+-- What falls due: events without an expiry of their own by age, those with one by that. Each key row is in one of the two.
+CREATE INDEX event_keys_since ON event_keys (tenant COLLATE "POSIX", live_since, number) WHERE expires_at IS NULL;
 CREATE INDEX event_keys_expiring ON event_keys (tenant COLLATE "POSIX", expires_at, number) WHERE expires_at IS NOT NULL;
 
 -- Waits: what is registered and not answered.

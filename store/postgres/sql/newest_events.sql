@@ -6,10 +6,9 @@ SELECT i.place,
     octet_length(e.payload),
     '', NULL::bytea -- no payload leaves the store
 FROM (
-    -- $3 is false, as a parameter: a constant would be simplified away from the index.
     (SELECT 1::bigint AS place, i.live_since AS at, i.number
     FROM event_keys i
-    WHERE i.tenant COLLATE "POSIX" = $1 AND (i.expires_at IS NOT NULL) = $3::boolean
+    WHERE i.tenant COLLATE "POSIX" = $1 AND i.expires_at IS NULL
     ORDER BY i.live_since DESC, i.number DESC
     LIMIT $2)
     UNION ALL
