@@ -38,7 +38,7 @@ type Explanation struct {
 	// NearMisses are what comes nearest to meeting it, at most MaxNearMisses, fewest reasons first, then the lowest number. When there are more, those with a
 	// hint have the places.
 	NearMisses []NearMiss
-	Partial    bool // the search for near misses was cut at MaxNearSearch rows
+	Partial    bool // the search for near misses was cut: at MaxNearSearch rows, or behind the newest among which the type is looked for
 }
 
 // Facts are what a verdict rests on. Which of them are there follows from the verdict; of what was asked for, its own values are there when it is known.

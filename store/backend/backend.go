@@ -82,13 +82,12 @@ type Reader interface {
 	// OpenWaits answers per lookup the open waits under that key, ascending by number: the match index.
 	OpenWaits(ctx context.Context, lookups []Lookup) ([][]*Wait, error)
 
-	// NearWaits answers, per key, the open waits under it, whatever their type, lowest type first, then lowest number, at most n.PerKey(); and, as one more
-	// list, the newest waits of the type, open or parked, highest number first, at most n.Newest().
-	NearWaits(ctx context.Context, n Near) ([][]*Wait, error)
-	// NearEvents answers, per key, the untargeted live events under it in the same order and number; and, as two more lists, the tenant's live events of
-	// whatever type without an expiry, the latest live_since first, and those with one, the latest expiry first. Of these an event is there once for each of
-	// its key rows, at most n.Newest()/2 in all. Without payload.
-	NearEvents(ctx context.Context, n Near) ([][]*Event, error)
+	// NearWaits answers, per key, the open waits under it, whatever their type; and those of the type, open or parked, among the tenant's n.Walk newest by
+	// number.
+	NearWaits(ctx context.Context, n Near) (Nearby[Wait], error)
+	// NearEvents answers, per key, the untargeted live events under it; and the live events of the type, targeted ones too, among those that were live last: in
+	// n.Walk key rows of those without an expiry, and in as many of those that expire last. Without payload.
+	NearEvents(ctx context.Context, n Near) (Nearby[Event], error)
 
 	// ListWaits pages a tenant's waits with number > after that pass the filter, ascending.
 	ListWaits(ctx context.Context, tenant string, f WaitFilter, after int64, limit int) ([]*Wait, error)

@@ -12,11 +12,14 @@ import (
 
 // Shares of the rows that are looked at for near misses, store.MaxNearSearch in all.
 const (
-	nearIndexed = 700                               // open rows by key, and the newest of the type
+	nearIndexed = 700                               // open rows by key, and of the type
 	nearBeside  = store.MaxNearSearch - nearIndexed // parked waits
 	nearKept    = 100                               // live events for the wait's run
 	nearDead    = nearBeside - nearKept             // dead letters by key, and the newest of the type
 )
+
+// nearWalk is how many of the newest rows are passed through for those of the type.
+const nearWalk = 5_000
 
 // found gathers rows, each once. A list that is as long as it may be is taken for cut, and its last row for what it was cut off at.
 type found[R any] struct {
@@ -38,15 +41,13 @@ func (f *found[R]) add(rows []R, most int) {
 	}
 }
 
-// addNear adds what stands under each key, and beside it the newest, so many of each list at most.
-func (f *found[R]) addNear(lists [][]R, n backend.Near, newest int) {
-	for i, rows := range lists {
-		if i < len(n.Keys) {
-			f.add(rows, n.PerKey())
-		} else {
-			f.add(rows, newest)
-		}
+// addNear adds what stands under each key, and what is of the type.
+func addNear[R any](f *found[*R], n backend.Near, near backend.Nearby[R]) {
+	for _, rows := range near.Under {
+		f.add(rows, n.PerKey())
 	}
+	f.add(near.Newest, n.Newest())
+	f.cut = f.cut || near.Cut
 }
 
 // nearWaits are the open and parked waits that e nearly meets: those that share a key or the type with it, or are its addressee's.
@@ -60,12 +61,12 @@ func (x *explaining) nearWaits(ctx context.Context, e *backend.Event) ([]store.N
 		f.add(rows, rendezvous.MaxWaitsPerRun+1)
 		return x.waitMisses(ctx, e, f)
 	}
-	n := backend.Near{Tenant: x.tenant, Type: e.Type, Keys: e.Keys, Most: nearIndexed}
-	lists, err := x.r.NearWaits(ctx, n)
+	n := backend.Near{Tenant: x.tenant, Type: e.Type, Keys: e.Keys, Most: nearIndexed, Walk: nearWalk}
+	near, err := x.r.NearWaits(ctx, n)
 	if err != nil {
 		return nil, false, err
 	}
-	f.addNear(lists, n, n.Newest())
+	addNear(f, n, near)
 	parked, err := x.r.ListParked(ctx, x.tenant, backend.WaitFilter{}, backend.ParkedPosition{}, nearBeside)
 	if err != nil {
 		return nil, false, err
@@ -99,12 +100,12 @@ func (x *explaining) waitMisses(ctx context.Context, e *backend.Event, f *found[
 // nearEvents are the live and dead events that w nearly meets: those that share a key or the type with it, or are for its run.
 func (x *explaining) nearEvents(ctx context.Context, w *remains) ([]store.NearMiss, bool, error) {
 	f := newFound(func(e *backend.Event) int64 { return e.Number })
-	n := backend.Near{Tenant: x.tenant, Type: w.Type, Keys: w.Keys, Most: nearIndexed}
-	lists, err := x.r.NearEvents(ctx, n)
+	n := backend.Near{Tenant: x.tenant, Type: w.Type, Keys: w.Keys, Most: nearIndexed, Walk: nearWalk}
+	near, err := x.r.NearEvents(ctx, n)
 	if err != nil {
 		return nil, false, err
 	}
-	f.addNear(lists, n, n.Newest()/2)
+	addNear(f, n, near)
 	kept, err := x.r.LiveEvents(ctx, []backend.Lookup{{Tenant: x.tenant, Type: w.Type, Key: backend.TargetKey(w.RunID), Limit: nearKept}})
 	if err != nil {
 		return nil, false, err

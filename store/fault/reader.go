@@ -150,13 +150,13 @@ func (r *reader) OpenWaits(ctx context.Context, lookups []backend.Lookup) ([][]*
 }
 
 // NearWaits implements [backend.Reader].
-func (r *reader) NearWaits(ctx context.Context, n backend.Near) ([][]*backend.Wait, error) {
-	return through(ctx, r.at, func() ([][]*backend.Wait, error) { return r.inner.NearWaits(ctx, n) })
+func (r *reader) NearWaits(ctx context.Context, n backend.Near) (backend.Nearby[backend.Wait], error) {
+	return through(ctx, r.at, func() (backend.Nearby[backend.Wait], error) { return r.inner.NearWaits(ctx, n) })
 }
 
 // NearEvents implements [backend.Reader].
-func (r *reader) NearEvents(ctx context.Context, n backend.Near) ([][]*backend.Event, error) {
-	return through(ctx, r.at, func() ([][]*backend.Event, error) { return r.inner.NearEvents(ctx, n) })
+func (r *reader) NearEvents(ctx context.Context, n backend.Near) (backend.Nearby[backend.Event], error) {
+	return through(ctx, r.at, func() (backend.Nearby[backend.Event], error) { return r.inner.NearEvents(ctx, n) })
 }
 
 // ListWaits implements [backend.Reader].

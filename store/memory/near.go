@@ -2,52 +2,59 @@ package memory
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
 // NearWaits implements [backend.Reader].
-func (r *reader) NearWaits(ctx context.Context, n backend.Near) ([][]*backend.Wait, error) {
+func (r *reader) NearWaits(ctx context.Context, n backend.Near) (backend.Nearby[backend.Wait], error) {
 	if err := alive(ctx); err != nil {
-		return nil, err
+		return backend.Nearby[backend.Wait]{}, err
 	}
-	found := underKeys(r, n, waitSide, r.waitsByNum, copyWait)
-	var newest []*backend.Wait
-	if typed := r.tenant(n.Tenant).typed[n.Type]; typed != nil {
-		for number := range typed.back() {
-			if len(newest) >= n.Newest() {
-				break
-			}
-			newest = append(newest, copyWait(r.waitsByNum[number]))
+	near := backend.Nearby[backend.Wait]{Under: underKeys(r, n, waitSide, r.waitsByNum, copyWait)}
+	looked := 0
+	for number := range r.tenant(n.Tenant).waits.back() {
+		if looked == n.Walk {
+			break
+		}
+		looked++
+		if w := r.waitsByNum[number]; w.Type == n.Type && len(near.Newest) < n.Newest() {
+			near.Newest = append(near.Newest, copyWait(w))
 		}
 	}
-	return append(found, newest), nil
+	near.Cut = looked == n.Walk
+	return near, nil
 }
 
 // NearEvents implements [backend.Reader].
-func (r *reader) NearEvents(ctx context.Context, n backend.Near) ([][]*backend.Event, error) {
+func (r *reader) NearEvents(ctx context.Context, n backend.Near) (backend.Nearby[backend.Event], error) {
 	if err := alive(ctx); err != nil {
-		return nil, err
+		return backend.Nearby[backend.Event]{}, err
 	}
-	found := underKeys(r, n, eventSide, r.eventsByNum, eventCopier(false))
-	o := r.tenant(n.Tenant)
-	return append(found, r.newest(o.ageing, n.Newest()/2), r.newest(o.expiring, n.Newest()/2)), nil
-}
-
-// newest reads live events from the last on, each once for each of its keys.
-func (r *reader) newest(order *sorted[instant], most int) []*backend.Event {
-	var rows []*backend.Event
-	for x := range order.back() {
-		e := r.eventsByNum[x.number]
-		for range e.MatchKeys() {
-			if len(rows) >= most {
-				return rows
+	near := backend.Nearby[backend.Event]{Under: underKeys(r, n, eventSide, r.eventsByNum, eventCopier(false))}
+	var typed []int64
+	for _, order := range [...]*sorted[instant]{r.tenant(n.Tenant).ageing, r.tenant(n.Tenant).expiring} {
+		looked := 0 // at an event once for each of its keys
+		for x := range order.back() {
+			if looked >= n.Walk {
+				break
 			}
-			rows = append(rows, copyEvent(e, false))
+			e := r.eventsByNum[x.number]
+			looked += len(e.MatchKeys())
+			if e.Type == n.Type {
+				typed = append(typed, x.number)
+			}
 		}
+		near.Cut = near.Cut || looked >= n.Walk
 	}
-	return rows
+	slices.Sort(typed)
+	slices.Reverse(typed)
+	for _, number := range typed[:min(n.Newest(), len(typed))] {
+		near.Newest = append(near.Newest, copyEvent(r.eventsByNum[number], false))
+	}
+	return near, nil
 }
 
 // underKeys reads one side of all meetings under each key.

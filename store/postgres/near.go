@@ -9,39 +9,37 @@ import (
 )
 
 // NearWaits implements [backend.Reader].
-func (r *reader) NearWaits(ctx context.Context, n backend.Near) ([][]*backend.Wait, error) {
-	found := make([][]*backend.Wait, len(n.Keys)+1)
-	if err := r.underKeys(ctx, nearWaitsSQL, n, func(place int, c *columns) { found[place] = append(found[place], row.Wait(c)) }); err != nil {
-		return nil, err
-	}
-	newest, err := r.waitRows(ctx, newestWaitsSQL, n.Tenant, n.Type, int64(n.Newest()))
-	found[len(n.Keys)] = newest
-	return found, err
+func (r *reader) NearWaits(ctx context.Context, n backend.Near) (backend.Nearby[backend.Wait], error) {
+	return nearby(ctx, r, n, nearWaitsSQL, newestWaitsSQL, row.Wait)
 }
 
 // NearEvents implements [backend.Reader].
-func (r *reader) NearEvents(ctx context.Context, n backend.Near) ([][]*backend.Event, error) {
-	found := make([][]*backend.Event, len(n.Keys)+2)
-	if err := r.underKeys(ctx, nearEventsSQL, n, func(place int, c *columns) { found[place] = append(found[place], r.decodeEvent(c)) }); err != nil {
-		return nil, err
-	}
-	err := r.query(ctx, newestEventsSQL, func(c *columns) error {
-		place := len(n.Keys) + int(c.Bigint()) - 1
-		found[place] = append(found[place], r.decodeEvent(c))
-		return nil
-	}, n.Tenant, int64(n.Newest()/2))
-	return found, err
+func (r *reader) NearEvents(ctx context.Context, n backend.Near) (backend.Nearby[backend.Event], error) {
+	return nearby(ctx, r, n, nearEventsSQL, newestEventsSQL, r.decodeEvent)
 }
 
-// underKeys reads rows that come with the place of their key.
-func (r *reader) underKeys(ctx context.Context, sql string, n backend.Near, each func(place int, c *columns)) error {
-	if len(n.Keys) == 0 {
-		return nil
+// nearby reads what stands under each key, its place first, and what is of the type, first in each row how many the walk looked at and whether there is any.
+func nearby[R any](ctx context.Context, r *reader, n backend.Near, underSQL, newestSQL string, decode func(c *columns) *R) (backend.Nearby[R], error) {
+	near := backend.Nearby[R]{Under: make([][]*R, len(n.Keys))}
+	if len(n.Keys) > 0 {
+		namespaces, values := texts(n.Keys, func(k rendezvous.Key) string { return k.Namespace }), texts(n.Keys, func(k rendezvous.Key) string { return k.Value })
+		err := r.query(ctx, underSQL, func(c *columns) error {
+			place := c.Bigint() - 1
+			near.Under[place] = append(near.Under[place], decode(c))
+			return nil
+		}, n.Tenant, namespaces, values, int64(n.PerKey()))
+		if err != nil {
+			return near, err
+		}
 	}
-	return r.query(ctx, sql, func(c *columns) error {
-		each(int(c.Bigint())-1, c)
+	err := r.query(ctx, newestSQL, func(c *columns) error {
+		near.Cut = c.Bigint() == int64(n.Walk)
+		if c.Boolean() {
+			near.Newest = append(near.Newest, decode(c))
+		}
 		return nil
-	}, n.Tenant, texts(n.Keys, func(k rendezvous.Key) string { return k.Namespace }), texts(n.Keys, func(k rendezvous.Key) string { return k.Value }), int64(n.PerKey()))
+	}, n.Tenant, n.Type, int64(n.Newest()), int64(n.Walk))
+	return near, err
 }
 
 // EffectNames implements [backend.Reader].

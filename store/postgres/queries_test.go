@@ -93,12 +93,12 @@ var queries = []query{
 	{"WaitsOf", 1, func(ctx context.Context, tx backend.Tx) error { return ask(tx.WaitsOf(ctx, []backend.RunKey{run1})) }},
 	{"ParkedOf", 1, func(ctx context.Context, tx backend.Tx) error { return ask(tx.ParkedOf(ctx, []backend.RunKey{run1})) }},
 	{"OpenWaits", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.OpenWaits(ctx, lookups)) }},
-	// Twice ten rows: once in the match index, once for the rows; and ten of the type.
-	{"NearWaits", 12, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.NearWaits(ctx, backend.Near{Tenant: "acme", Type: "paid", Keys: []rendezvous.Key{lookups[0].Key, lookups[1].Key}, Most: 20}))
+	// Once in the match index, once the rows; and a walk through the live rows of the tenant, ten of each side.
+	{"NearWaits", 22, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.NearWaits(ctx, backend.Near{Tenant: "acme", Type: "paid", Keys: []rendezvous.Key{lookups[0].Key, lookups[1].Key}, Most: 20, Walk: 100}))
 	}},
 	{"NearEvents", 12, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.NearEvents(ctx, backend.Near{Tenant: "acme", Type: "paid", Keys: []rendezvous.Key{lookups[0].Key, lookups[1].Key}, Most: 20}))
+		return ask(tx.NearEvents(ctx, backend.Near{Tenant: "acme", Type: "paid", Keys: []rendezvous.Key{lookups[0].Key, lookups[1].Key}, Most: 20, Walk: 100}))
 	}},
 	{"EffectNames", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.EffectNames(ctx, run1, 10)) }},
 	{"ListWaits", 5, func(ctx context.Context, tx backend.Tx) error {

@@ -2,11 +2,13 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
-// What nearly meets: the match index by its keys alone, and what is newest. Parameters of the first two are the tenant, the key and the limit.
+// What nearly meets: the match index by its keys alone, and the newest rows, of which those of a type are told apart. Parameters of the first two are the
+// tenant, the key and the limit, of the others the type, the tenant and how many rows are looked at.
 const (
 	nearWaitsSQL = `
 SELECT` + waitColumns + ` FROM wait_keys i CROSS JOIN waits w ON w.number = i.number
@@ -16,44 +18,72 @@ ORDER BY i.type, i.number LIMIT ? + 0`
 SELECT` + eventColumns + barePayload + ` FROM event_keys i CROSS JOIN events e ON e.number = i.number
 WHERE i.tenant = ? AND i.namespace = ? AND i.value = ?
 ORDER BY i.type, i.number LIMIT ? + 0`
+	newestWaitsSQL = `
+SELECT w.number, w.type = ? FROM waits w INDEXED BY waits_listed
+WHERE w.tenant = ?
+ORDER BY w.number DESC LIMIT ? + 0`
 	newestEventsSQL = `
-SELECT` + eventColumns + barePayload + ` FROM event_keys i INDEXED BY event_keys_since CROSS JOIN events e ON e.number = i.number
+SELECT i.number, i.type = ? FROM event_keys i INDEXED BY event_keys_since
 WHERE i.tenant = ? AND i.expires_at IS NULL
 ORDER BY i.live_since DESC, i.number DESC LIMIT ? + 0`
 	lastEventsSQL = `
-SELECT` + eventColumns + barePayload + ` FROM event_keys i INDEXED BY event_keys_expiring CROSS JOIN events e ON e.number = i.number
+SELECT i.number, i.type = ? FROM event_keys i INDEXED BY event_keys_expiring
 WHERE i.tenant = ? AND i.expires_at IS NOT NULL
 ORDER BY i.expires_at DESC, i.number DESC LIMIT ? + 0`
-	newestWaitsSQL = `
-SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_typed
-WHERE w.tenant = ? AND w.type = ?
-ORDER BY w.number DESC LIMIT ? + 0`
+	waitByNumberSQL = `SELECT` + waitColumns + ` FROM waits w WHERE w.number = ?`
 )
 
 // NearWaits implements [backend.Reader].
-func (r *reader) NearWaits(ctx context.Context, n backend.Near) ([][]*backend.Wait, error) {
-	found, err := underKeys(ctx, n, nearWaitsSQL, r.waitRows)
-	if err != nil {
-		return nil, err
+func (r *reader) NearWaits(ctx context.Context, n backend.Near) (near backend.Nearby[backend.Wait], err error) {
+	if near.Under, err = underKeys(ctx, n, nearWaitsSQL, r.waitRows); err != nil {
+		return near, err
 	}
-	newest, err := r.waitRows(ctx, newestWaitsSQL, n.Tenant, n.Type, n.Newest())
-	return append(found, newest), err
+	numbers, cut, err := r.ofType(ctx, n, newestWaitsSQL)
+	near.Cut = cut
+	for _, number := range numbers {
+		rows, err := r.waitRows(ctx, waitByNumberSQL, number)
+		if err != nil {
+			return near, err
+		}
+		near.Newest = append(near.Newest, rows...)
+	}
+	return near, err
 }
 
 // NearEvents implements [backend.Reader].
-func (r *reader) NearEvents(ctx context.Context, n backend.Near) ([][]*backend.Event, error) {
-	found, err := underKeys(ctx, n, nearEventsSQL, r.eventRows)
+func (r *reader) NearEvents(ctx context.Context, n backend.Near) (near backend.Nearby[backend.Event], err error) {
+	if near.Under, err = underKeys(ctx, n, nearEventsSQL, r.eventRows); err != nil {
+		return near, err
+	}
+	numbers, cut, err := r.ofType(ctx, n, newestEventsSQL, lastEventsSQL)
 	if err != nil {
-		return nil, err
+		return near, err
 	}
-	for _, sql := range [...]string{newestEventsSQL, lastEventsSQL} {
-		rows, err := r.eventRows(ctx, sql, n.Tenant, n.Newest()/2)
+	near.Cut = cut
+	near.Newest, err = r.inOrder(ctx, numbers)
+	return near, err
+}
+
+// ofType walks through the newest rows: the numbers of those of the type, highest first, and whether a walk ended at its bound.
+func (r *reader) ofType(ctx context.Context, n backend.Near, walks ...string) (numbers []int64, cut bool, err error) {
+	for _, sql := range walks {
+		looked := 0
+		err := r.query(ctx, sql, func(c *columns) error {
+			looked++
+			if number := c.Count(); c.Boolean() {
+				numbers = append(numbers, number)
+			}
+			return nil
+		}, n.Type, n.Tenant, n.Walk)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		found = append(found, rows)
+		cut = cut || looked == n.Walk
 	}
-	return found, nil
+	slices.Sort(numbers)
+	slices.Reverse(numbers)
+	numbers = slices.Compact(numbers) // an event is there once for each of its keys
+	return numbers[:min(n.Newest(), len(numbers))], cut, nil
 }
 
 // underKeys reads the rows under each key.

@@ -14,7 +14,8 @@ var statements = map[string]string{
 	"open effects": openEffectsSQL, "failures": failuresSQL, "event by key": eventByKeySQL, "whole event by key": wholeEventByKeySQL,
 	"event by number": eventByNumberSQL, "whole event by number": wholeEventByNumberSQL, "live events": liveEventsSQL, "claimed event": claimedEventSQL,
 	"kept count": keptCountSQL, "kept events": keptEventsSQL, "wait": waitSQL, "waits of": waitsOfSQL, "parked of": parkedOfSQL, "open waits": openWaitsSQL,
-	"near waits": nearWaitsSQL, "near events": nearEventsSQL, "newest waits": newestWaitsSQL, "newest events": newestEventsSQL, "last events": lastEventsSQL, "effect names": effectNamesSQL,
+	"near waits": nearWaitsSQL, "near events": nearEventsSQL, "newest waits": newestWaitsSQL, "newest events": newestEventsSQL, "last events": lastEventsSQL,
+	"wait by number": waitByNumberSQL, "effect names": effectNamesSQL,
 	"list waits": listWaitsSQL, "list run's waits": listRunWaitsSQL, "list parked": listParkedSQL, "list stuck": listStuckSQL,
 	"list quarantined": listQuarantinedSQL, "parked due": parkedDueSQL, "parked first": parkedFirstSQL, "parked tenant": parkedTenantSQL,
 	"woken due": wokenDueSQL, "woken first": wokenFirstSQL, "woken tenant": wokenTenantSQL, "unmet": unmetSQL,
@@ -29,7 +30,7 @@ var statements = map[string]string{
 }
 
 // walks go through a tenant's rows in the order of an index, as far as their limit.
-var walks = []string{"newest events"}
+var walks = []string{"newest events", "newest waits"}
 
 // TestPlans: no statement looks at more rows than it is asked for (S8). SQLite plans without statistics here, so what is planned on an empty store is planned
 // on a full one.

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 var explainWaits = []Case{
 	{Name: "SW-30 each verdict on a wait has its scenario", Run: waitVerdicts},
 	{Name: "SW-30 near misses of a wait are live and dead events", Run: nearestEvents},
+	{Name: "SW-30 near misses of a rare type are found behind many others", Run: rareMisses},
 	{Name: "SW-30 an unregistered wait names its run and similar effects", Run: unregisteredWait},
 	{Name: "SW-30 a wait without its row is explained from its registration", Run: rowlessWait},
 	{Name: "SW-30 each pair reason has its scenario", Run: pairReasons},
@@ -166,6 +168,28 @@ func nearestEvents(t *testing.T, h *Harness) {
 		both.ID + ": other_type other_source", dead.ID + ": other_type other_addressee event_dead", typed.ID + ": no_shared_key other_addressee event_dead",
 	})
 	eq(t, "addressee of the kept one", got.NearMisses[2].Target, r.ID)
+}
+
+func rareMisses(t *testing.T, h *Harness) {
+	const others = 400
+	f := h.Fix(t)
+	r := f.Start()
+	r.Waits("w", "paid", K("order", "1"))
+	e := f.PutNew("paid", K("order", "2"))
+	items, waits := make([]store.BufferItem, others), make([]store.RegisterItem, others)
+	many := f.Start()
+	for i := range others {
+		items[i] = store.BufferItem{Tenant: f.Name(), Event: EventOf("refunded", K("order", "3"))}
+		waits[i] = store.RegisterItem{Tenant: f.Name(), Registration: store.Registration{Wait: many.Wait(fmt.Sprint("w", i), "shipped", K("order", "4"))}}
+	}
+	must(h.Store.BufferBatch(ctx, items, now))(t, "buffer")
+	must(h.Store.RegisterBatch(ctx, waits, now))(t, "register")
+	miss := r.WhyWait("w")
+	eq(t, "near misses of the wait", []any{len(miss.NearMisses), miss.Partial}, []any{1, false})
+	eq(t, "the event", miss.NearMisses[0].Event, &e.EventID)
+	miss = f.WhyEvent(e.EventID)
+	eq(t, "near misses of the event", []any{len(miss.NearMisses), miss.Partial}, []any{1, false})
+	eq(t, "the wait", miss.NearMisses[0].Wait, r.ref("w"))
 }
 
 func unregisteredWait(t *testing.T, h *Harness) {

@@ -254,12 +254,12 @@ func (t spyTx) OpenWaits(_ context.Context, lookups []backend.Lookup) ([][]*back
 	return note[[][]*backend.Wait](t, "OpenWaits", lookups)
 }
 
-func (t spyTx) NearWaits(_ context.Context, n backend.Near) ([][]*backend.Wait, error) {
-	return note[[][]*backend.Wait](t, "NearWaits", n)
+func (t spyTx) NearWaits(_ context.Context, n backend.Near) (backend.Nearby[backend.Wait], error) {
+	return note[backend.Nearby[backend.Wait]](t, "NearWaits", n)
 }
 
-func (t spyTx) NearEvents(_ context.Context, n backend.Near) ([][]*backend.Event, error) {
-	return note[[][]*backend.Event](t, "NearEvents", n)
+func (t spyTx) NearEvents(_ context.Context, n backend.Near) (backend.Nearby[backend.Event], error) {
+	return note[backend.Nearby[backend.Event]](t, "NearEvents", n)
 }
 
 func (t spyTx) ListWaits(_ context.Context, tenant string, f backend.WaitFilter, after int64, limit int) ([]*backend.Wait, error) {

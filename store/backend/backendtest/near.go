@@ -1,7 +1,6 @@
 package backendtest
 
 import (
-	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -10,7 +9,7 @@ import (
 
 var nearCases = []backendCase{
 	{"waits that share a key or the type, a bounded number of each", nearWaits},
-	{"live events that share a key, whatever their type", nearEvents},
+	{"live events that share a key or the type, a bounded number of each", nearEvents},
 	{"the effects of a run by name", effectNames},
 }
 
@@ -24,23 +23,35 @@ func nearWaits(x *bench) {
 	x.opened(w, "far", key("9"))
 	x.parked(w, "parked")
 	x.opened(x.flow(globex, "1"), "foreign", key("1"))
-	near := func(n backend.Near) [][]string {
+	near := func(n backend.Near) (lists [][]string, cut bool) {
 		x.Helper()
-		var lists [][]string
 		x.view(func(r backend.Reader) {
-			for _, rows := range got(r.NearWaits(ctx, n))(x) {
+			found := got(r.NearWaits(ctx, n))(x)
+			for _, rows := range append(found.Under, found.Newest) {
 				lists = append(lists, effectsOf(rows))
 			}
+			cut = found.Cut
 		})
-		return lists
+		return lists, cut
 	}
 	keys := []rendezvous.Key{key("1"), key("2")}
-	eq(x, "by key and type", near(backend.Near{Tenant: acme, Type: "paid", Keys: keys, Most: 40}),
-		[][]string{{"a", "b", "shipped"}, {"b"}, {"parked", "far", "b", "a"}})
-	eq(x, "a few of each", near(backend.Near{Tenant: acme, Type: "paid", Keys: keys, Most: 8}), [][]string{{"a", "b"}, {"b"}, {"parked", "far", "b", "a"}})
-	eq(x, "without keys", near(backend.Near{Tenant: acme, Type: "paid", Most: 2}), [][]string{{"parked", "far"}})
-	eq(x, "of an unknown type", near(backend.Near{Tenant: acme, Type: "none", Keys: keys[1:], Most: 8}), [][]string{{"b"}, nil})
-	eq(x, "of an unknown tenant", near(backend.Near{Tenant: "nobody", Type: "paid", Keys: keys[1:], Most: 8}), [][]string{nil, nil})
+	for what, c := range map[string]struct {
+		near backend.Near
+		want [][]string
+		cut  bool
+	}{
+		"by key and type":      {backend.Near{Tenant: acme, Type: "paid", Keys: keys, Most: 40, Walk: 6}, [][]string{{"a", "b", "shipped"}, {"b"}, {"parked", "far", "b", "a"}}, false},
+		"a few of each":        {backend.Near{Tenant: acme, Type: "paid", Keys: keys, Most: 8, Walk: 6}, [][]string{{"a", "b"}, {"b"}, {"parked", "far", "b", "a"}}, false},
+		"without keys":         {backend.Near{Tenant: acme, Type: "paid", Most: 2, Walk: 6}, [][]string{{"parked", "far"}}, false},
+		"behind other types":   {backend.Near{Tenant: acme, Type: "shipped", Most: 2, Walk: 6}, [][]string{{"shipped"}}, false},
+		"behind the bound":     {backend.Near{Tenant: acme, Type: "shipped", Most: 2, Walk: 4}, [][]string{nil}, true},
+		"of an unknown type":   {backend.Near{Tenant: acme, Type: "none", Keys: keys[1:], Most: 8, Walk: 6}, [][]string{{"b"}, nil}, false},
+		"of an unknown tenant": {backend.Near{Tenant: "nobody", Type: "paid", Keys: keys[1:], Most: 8, Walk: 6}, [][]string{nil, nil}, false},
+	} {
+		lists, cut := near(c.near)
+		eq(x, what, lists, c.want)
+		eq(x, what+", cut", cut, c.cut)
+	}
 }
 
 func nearEvents(x *bench) {
@@ -58,15 +69,20 @@ func nearEvents(x *bench) {
 	x.apply(&backend.Changes{Events: []*backend.Event{dead}})
 	x.stored(globex, "theirs", key("1"))
 	x.view(func(r backend.Reader) {
-		lists := got(r.NearEvents(ctx, backend.Near{Tenant: acme, Type: "paid", Keys: []rendezvous.Key{key("1")}, Most: 20}))(x)
-		eq(x, "lists", len(lists), 3)
-		eq(x, "by key", idsOf(lists[0]), []string{"e1", "shipped"})
-		newest := idsOf(lists[1]) // of one instant, perhaps
-		slices.Sort(newest)
-		eq(x, "the newest without an expiry", newest, []string{"e1", "kept", "shipped"})
-		eq(x, "those with one", idsOf(lists[2]), []string{"ending", "ending"})
-		few := got(r.NearEvents(ctx, backend.Near{Tenant: acme, Type: "paid", Most: 2}))(x)
-		eq(x, "a few of each", []int{len(few), len(few[0]), len(few[1])}, []int{2, 1, 1})
+		near := func(kind string, most, walk int, keys ...rendezvous.Key) backend.Nearby[backend.Event] {
+			return got(r.NearEvents(ctx, backend.Near{Tenant: acme, Type: kind, Keys: keys, Most: most, Walk: walk}))(x)
+		}
+		all := near("paid", 20, 4, key("1"), key("9"))
+		eq(x, "by key", idsOf(all.Under[0]), []string{"e1", "shipped"})
+		eq(x, "by a key that none has", len(all.Under[1]), 0)
+		eq(x, "of the type", idsOf(all.Newest), []string{"e1", "ending", "kept"})
+		eq(x, "cut", all.Cut, false)
+		eq(x, "a few", idsOf(near("paid", 2, 4).Newest), []string{"e1", "ending"})
+		rare := near("shipped", 2, 4)
+		eq(x, "behind other types", idsOf(rare.Newest), []string{"shipped"})
+		eq(x, "cut before its end", near("shipped", 2, 1).Cut, true)
+		eq(x, "cut in the keys of one that expires", near("paid", 2, 2).Cut, true)
+		eq(x, "of an unknown type", len(near("none", 2, 4).Newest), 0)
 	})
 }
 
