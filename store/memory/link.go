@@ -92,7 +92,6 @@ func (t *tables) linkWait(w *backend.Wait) {
 	t.waits[w.Key()], t.waitsByNum[w.Number] = w, w
 	o := t.tenant(w.Tenant)
 	o.waits.insert(w.Number)
-	under(o.typed, w.Type).insert(w.Number)
 	under(t.runWaits, runOf(w)).insert(w.Number)
 	w.Keyed = w.Open()
 	switch {
@@ -117,7 +116,6 @@ func (t *tables) unlinkWait(w *backend.Wait) {
 	delete(t.waitsByNum, w.Number)
 	o := t.tenant(w.Tenant)
 	o.waits.remove(w.Number)
-	drop(o.typed, w.Type, w.Number)
 	drop(t.runWaits, runOf(w), w.Number)
 	switch {
 	case w.Keyed:

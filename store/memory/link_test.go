@@ -179,9 +179,6 @@ func (t *tables) shape() map[string]string {
 	for name, o := range t.tenants {
 		put(s, name+" started", o.started)
 		put(s, name+" waits", o.waits)
-		for kind, set := range o.typed {
-			put(s, name+" waits of type "+kind, set)
-		}
 		put(s, name+" due", o.due)
 		put(s, name+" stuck", o.stuck)
 		put(s, name+" quarantined", o.quarantined)

@@ -54,11 +54,10 @@ type tables struct {
 type tenant struct {
 	started     *sorted[start]
 	waits       *sorted[int64]
-	typed       map[string]*sorted[int64] // waits by type
-	due         *sorted[instant]          // parked, not quarantined, by next_attempt_at
-	stuck       *sorted[instant]          // quarantined, by next_attempt_at
-	quarantined *sorted[instant]          // quarantined, by quarantined_at
-	woken       *sorted[mark]             // of runs neither paused nor ended, by next_notice_at
+	due         *sorted[instant] // parked, not quarantined, by next_attempt_at
+	stuck       *sorted[instant] // quarantined, by next_attempt_at
+	quarantined *sorted[instant] // quarantined, by quarantined_at
+	woken       *sorted[mark]    // of runs neither paused nor ended, by next_notice_at
 	unmet       map[meeting]struct{}
 	ageing      *sorted[instant] // live events without an expiry, by live_since
 	expiring    *sorted[instant] // those with one, by that
@@ -148,7 +147,7 @@ func newTenant() *tenant {
 	return &tenant{
 		started: newSorted(compareStarts), waits: newSorted(cmp.Compare[int64]), due: newSorted(compareInstants),
 		stuck: newSorted(compareInstants), quarantined: newSorted(compareInstants), woken: newSorted(compareMarks),
-		unmet: map[meeting]struct{}{}, typed: map[string]*sorted[int64]{}, ageing: newSorted(compareInstants), expiring: newSorted(compareInstants), dead: newSorted(cmp.Compare[int64]),
+		unmet: map[meeting]struct{}{}, ageing: newSorted(compareInstants), expiring: newSorted(compareInstants), dead: newSorted(cmp.Compare[int64]),
 	}
 }
 

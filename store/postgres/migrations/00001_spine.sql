@@ -285,9 +285,6 @@ CREATE TABLE waits (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
 CREATE UNIQUE INDEX waits_number ON waits (tenant COLLATE "POSIX", number);
--- The newest waits of a type. It begins with the type, so that no plan finds a tenant's waits through it, and ends with an expression, so that none takes the
--- order of numbers for it, a walk over all of the tenant's waits.
-CREATE INDEX waits_typed ON waits (type COLLATE "POSIX", tenant COLLATE "POSIX", (number + 0));
 -- Parked waits that are retried, and those that are not.
 CREATE INDEX waits_due ON waits (tenant COLLATE "POSIX", next_attempt_at, number) WHERE held_number IS NOT NULL AND quarantined_at IS NULL;
 CREATE INDEX waits_quarantined ON waits (tenant COLLATE "POSIX", quarantined_at, number) WHERE quarantined_at IS NOT NULL;

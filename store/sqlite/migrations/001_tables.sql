@@ -271,7 +271,6 @@ CREATE TABLE waits (
 ) STRICT;
 
 CREATE INDEX waits_listed ON waits (tenant, number);
-CREATE INDEX waits_typed ON waits (tenant, type, number);
 -- Parked waits that are retried, and those that are not.
 CREATE INDEX waits_due ON waits (tenant, next_attempt_at, number) WHERE held_number IS NOT NULL AND quarantined_at IS NULL;
 CREATE INDEX waits_quarantined ON waits (tenant, quarantined_at, number) WHERE quarantined_at IS NOT NULL;
