@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
@@ -11,69 +10,65 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
-// What is due. Parameters 1 to 5 are now, the tenant, the position behind which the page begins, and its limit.
+// What is due. Parameters 1 to 5 are now, the tenant, the position behind which the page begins, and its limit; of the tenants with something due, the first of
+// each being due the longest, now and the limit. Those are found in a walk from tenant to tenant over an index: its cost is the number of tenants.
 const (
 	// Its run is the current one, unsealed and under no live lease, and nobody has the wait in hand.
 	parkedDue = ` FROM waits w INDEXED BY waits_due CROSS JOIN workflows f ON f.tenant = w.tenant AND f.workflow_id = w.workflow_id
-WHERE w.tenant = ?2 AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.next_attempt_at <= ?1 AND (w.next_attempt_at, w.number) > (?3, ?4)
+WHERE w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.next_attempt_at <= ?1
 	AND (w.take_settled OR w.take_until IS NULL OR w.take_until <= ?1)
-	AND f.run_id = w.run_id AND f.closed_at IS NULL AND (f.lease_owner = '' OR f.lease_expires <= ?1)
+	AND f.run_id = w.run_id AND f.closed_at IS NULL AND (f.lease_owner = '' OR f.lease_expires <= ?1)`
+	parkedDueSQL = `SELECT` + waitColumns + parkedDue + `
+	AND w.tenant = ?2 AND (w.next_attempt_at, w.number) > (?3, ?4)
 ORDER BY w.next_attempt_at, w.number LIMIT ?5 + 0`
-	parkedDueSQL    = `SELECT` + waitColumns + parkedDue
-	parkedFirstSQL  = `SELECT w.next_attempt_at, w.number` + parkedDue
-	parkedTenantSQL = `
-SELECT w.tenant FROM waits w INDEXED BY waits_due WHERE w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.tenant > ? ORDER BY w.tenant LIMIT 1`
+	parkedTenantsSQL = `
+WITH RECURSIVE tenants (tenant) AS (
+	SELECT ''
+	UNION ALL
+	SELECT (
+		SELECT w.tenant FROM waits w INDEXED BY waits_due
+		WHERE w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.tenant > tenants.tenant
+		ORDER BY w.tenant LIMIT 1)
+	FROM tenants WHERE tenants.tenant IS NOT NULL
+)
+SELECT w.tenant
+FROM tenants CROSS JOIN waits w ON w.number = (
+	SELECT w.number` + parkedDue + ` AND w.tenant = tenants.tenant ORDER BY w.next_attempt_at, w.number LIMIT 1)
+ORDER BY w.next_attempt_at, w.number LIMIT ?2 + 0`
 
 	// Its run is the current one, running, and under no live lease.
 	wokenDue = ` FROM woken m INDEXED BY woken_due CROSS JOIN workflows f ON f.tenant = m.tenant AND f.workflow_id = m.workflow_id
-WHERE m.tenant = ?2 AND m.next_notice_at <= ?1 AND (m.next_notice_at, m.workflow_id) > (?3, ?4)
-	AND f.run_id = m.run_id AND f.status = 'running' AND (f.lease_owner = '' OR f.lease_expires <= ?1)
+WHERE m.next_notice_at <= ?1 AND f.run_id = m.run_id AND f.status = 'running' AND (f.lease_owner = '' OR f.lease_expires <= ?1)`
+	wokenDueSQL = `SELECT ` + wokenColumns + wokenDue + `
+	AND m.tenant = ?2 AND (m.next_notice_at, m.workflow_id) > (?3, ?4)
 ORDER BY m.next_notice_at, m.workflow_id LIMIT ?5 + 0`
-	wokenDueSQL    = `SELECT ` + wokenColumns + wokenDue
-	wokenFirstSQL  = `SELECT m.next_notice_at, 0` + wokenDue
-	wokenTenantSQL = `SELECT m.tenant FROM woken m INDEXED BY woken_due WHERE m.tenant > ? ORDER BY m.tenant LIMIT 1`
+	wokenTenantsSQL = `
+WITH RECURSIVE tenants (tenant) AS (
+	SELECT ''
+	UNION ALL
+	SELECT (SELECT m.tenant FROM woken m INDEXED BY woken_due WHERE m.tenant > tenants.tenant ORDER BY m.tenant LIMIT 1)
+	FROM tenants WHERE tenants.tenant IS NOT NULL
+), queues AS MATERIALIZED (
+	SELECT tenants.tenant, (
+		SELECT m.next_notice_at` + wokenDue + ` AND m.tenant = tenants.tenant ORDER BY m.next_notice_at, m.workflow_id LIMIT 1) AS first
+	FROM tenants
+)
+SELECT tenant FROM queues WHERE first IS NOT NULL ORDER BY first, tenant LIMIT ?2 + 0`
 )
 
-// first is where a tenant's queue begins.
-type first struct {
-	tenant     string
-	at, number int64
-}
-
-// dueTenants are tenants with something due, the longest due first: a walk from tenant to tenant over an index, and a look at the first of each. nowhere is
-// the second part of a position before all.
-func (r *reader) dueTenants(ctx context.Context, nextSQL, firstSQL string, nowhere any) ([]string, error) {
-	var queues []first
-	for tenant := ""; ; {
-		next := ""
-		if err := r.query(ctx, nextSQL, func(c *columns) error { next = c.Text(); return nil }, tenant); err != nil {
-			return nil, err
-		}
-		if next == "" {
-			break
-		}
-		tenant = next
-		err := r.query(ctx, firstSQL, func(c *columns) error {
-			queues = append(queues, first{tenant, c.Bigint(), c.Bigint()})
-			return nil
-		}, r.now, tenant, start, nowhere, 1)
-		if err != nil {
-			return nil, err
-		}
-	}
-	slices.SortFunc(queues, func(a, b first) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number), cmp.Compare(a.tenant, b.tenant))
-	})
-	tenants := make([]string, len(queues))
-	for i, q := range queues {
-		tenants[i] = q.tenant
-	}
-	return tenants, nil
+// dueTenants are tenants with something due, the longest due first.
+func (r *reader) dueTenants(ctx context.Context, sql string, args ...any) ([]string, error) {
+	var tenants []string
+	err := r.query(ctx, sql, func(c *columns) error {
+		tenants = append(tenants, c.Text())
+		return nil
+	}, args...)
+	return tenants, err
 }
 
 // DueParked implements [backend.Tx]. No row is ever locked by another transaction: there is none.
 func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait, bool, error) {
-	tenants, err := t.dueTenants(ctx, parkedTenantSQL, parkedFirstSQL, start)
+	tenants, err := t.dueTenants(ctx, parkedTenantsSQL, t.now, limit+1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -100,7 +95,7 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 
 // DueWoken implements [backend.Tx].
 func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, error) {
-	tenants, err := t.dueTenants(ctx, wokenTenantSQL, wokenFirstSQL, "")
+	tenants, err := t.dueTenants(ctx, wokenTenantsSQL, t.now, limit+1)
 	if err != nil {
 		return nil, false, err
 	}

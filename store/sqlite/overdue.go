@@ -1,9 +1,7 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/backend/fair"
@@ -28,7 +26,26 @@ ORDER BY i.live_since, i.number LIMIT ?5 + 0`
 SELECT i.expires_at, i.number, 0 FROM event_keys i INDEXED BY event_keys_expiring
 WHERE i.tenant = ?1 AND i.expires_at IS NOT NULL AND i.expires_at <= ?2 AND (i.expires_at, i.number) > (?3, ?4) AND ?6 = ?6
 ORDER BY i.expires_at, i.number LIMIT ?5 + 0`
-	eventTenantSQL = `SELECT i.tenant FROM event_keys i WHERE i.tenant > ? ORDER BY i.tenant LIMIT 1`
+	// Tenants with something due, the longest due first, found like those in due.go. Parameters are the ends of both ranges and the limit.
+	overdueTenantsSQL = `
+WITH RECURSIVE tenants (tenant) AS (
+	SELECT ''
+	UNION ALL
+	SELECT (SELECT i.tenant FROM event_keys i WHERE i.tenant > tenants.tenant ORDER BY i.tenant LIMIT 1)
+	FROM tenants WHERE tenants.tenant IS NOT NULL
+), queues AS MATERIALIZED (
+	SELECT tenants.tenant, max(
+		coalesce((
+			SELECT ?1 - i.live_since FROM event_keys i INDEXED BY event_keys_since
+			WHERE i.tenant = tenants.tenant AND i.expires_at IS NULL AND i.live_since <= ?1
+			ORDER BY i.live_since LIMIT 1), -1),
+		coalesce((
+			SELECT ?2 - i.expires_at FROM event_keys i INDEXED BY event_keys_expiring
+			WHERE i.tenant = tenants.tenant AND i.expires_at IS NOT NULL AND i.expires_at <= ?2
+			ORDER BY i.expires_at LIMIT 1), -1)) AS late
+	FROM tenants
+)
+SELECT tenant FROM queues WHERE late >= 0 ORDER BY late DESC, tenant LIMIT ?3 + 0`
 )
 
 // mostLooked bounds how many events one page of a sweep looks at.
@@ -37,9 +54,16 @@ const mostLooked = 20_000
 // OverdueEvents implements [backend.Tx]. No row is ever locked by another transaction: there is none.
 func (t *transaction) OverdueEvents(ctx context.Context, o backend.Overdue, limit int) (backend.OverdueEvents, error) {
 	none := backend.OverdueEvents{}
-	tenants, err := t.overdueTenants(ctx, o)
-	if err != nil {
-		return none, err
+	tenants := []string{o.Tenant}
+	if o.Tenant == "" {
+		since := start
+		if !o.Since.IsZero() {
+			since = o.Since.UnixMicro()
+		}
+		var err error
+		if tenants, err = t.dueTenants(ctx, overdueTenantsSQL, since, o.At, limit+1); err != nil {
+			return none, err
+		}
 	}
 	q := fair.Queues{Tenants: tenants, Limit: limit, Near: backend.MostNear, Look: mostLooked, Fetch: func(ranges []fair.Range) (rows []fair.KeyRow, err error) {
 		for _, r := range ranges {
@@ -76,39 +100,6 @@ func (r *reader) inOrder(ctx context.Context, numbers []int64) ([]*backend.Event
 		}
 	}
 	return events, nil
-}
-
-// overdueTenants are those with something due, the longest due first: a walk from tenant to tenant, and a look at where each queue begins.
-func (t *transaction) overdueTenants(ctx context.Context, o backend.Overdue) ([]string, error) {
-	if o.Tenant != "" {
-		return []string{o.Tenant}, nil
-	}
-	late := map[string]int64{}
-	var names []string
-	for tenant := ""; ; {
-		next := ""
-		if err := t.query(ctx, eventTenantSQL, func(c *columns) error { next = c.Text(); return nil }, tenant); err != nil {
-			return nil, err
-		}
-		if next == "" {
-			break
-		}
-		tenant = next
-		for _, own := range [...]bool{false, true} {
-			rows, err := t.overdueIn(ctx, fair.Range{Tenant: tenant, Own: own, Most: 1}, o)
-			if err != nil {
-				return nil, err
-			}
-			for _, r := range rows {
-				late[tenant] = max(late[tenant], r.Late)
-				if len(names) == 0 || names[len(names)-1] != tenant {
-					names = append(names, tenant)
-				}
-			}
-		}
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(late[b], late[a]), cmp.Compare(a, b)) })
-	return names, nil
 }
 
 // overdueIn is the next key rows of one range.

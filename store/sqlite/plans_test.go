@@ -17,13 +17,13 @@ var statements = map[string]string{
 	"near waits": nearWaitsSQL, "near events": nearEventsSQL, "newest waits": newestWaitsSQL, "newest events": newestEventsSQL, "last events": lastEventsSQL,
 	"wait by number": waitByNumberSQL, "effect names": effectNamesSQL,
 	"list waits": listWaitsSQL, "list run's waits": listRunWaitsSQL, "list parked": listParkedSQL, "list stuck": listStuckSQL,
-	"list quarantined": listQuarantinedSQL, "parked due": parkedDueSQL, "parked first": parkedFirstSQL, "parked tenant": parkedTenantSQL,
-	"woken due": wokenDueSQL, "woken first": wokenFirstSQL, "woken tenant": wokenTenantSQL, "unmet": unmetSQL,
+	"list quarantined": listQuarantinedSQL, "parked due": parkedDueSQL, "parked tenants": parkedTenantsSQL,
+	"woken due": wokenDueSQL, "woken tenants": wokenTenantsSQL, "unmet": unmetSQL,
 	"insert answer": insertAnswerSQL, "update workflow": updateWorkflowSQL, "update run": updateRunSQL, "update event": updateEventSQL,
 	"update corrupt event": updateCorruptEventSQL, "delete event keys": deleteEventKeysSQL, "update wait": updateWaitSQL,
 	"update corrupt wait": updateCorruptWaitSQL, "delete wait": deleteWaitSQL, "delete wait key": deleteWaitKeySQL, "move mark": moveMarkSQL,
 	"delete mark": deleteMarkSQL, "bump workflow": bumpWorkflowSQL, "consume event": consumeEventSQL,
-	"retire event": retireEventSQL, "delete dead key": deleteDeadKeySQL, "ageing": ageingSQL, "expiring": expiringSQL, "event tenant": eventTenantSQL,
+	"retire event": retireEventSQL, "delete dead key": deleteDeadKeySQL, "ageing": ageingSQL, "expiring": expiringSQL, "overdue tenants": overdueTenantsSQL,
 	"events of op": eventsOfOpSQL, "letters up": deadAll + upwards, "letters down": deadAll + downwards, "letters of type up": deadOfType + upwards,
 	"letters of type down": deadOfType + downwards, "letters of reason up": deadOfReason + upwards, "letters of reason down": deadOfReason + downwards,
 	"letters of key up": deadOfKey + upwards, "letters of key down": deadOfKey + downwards,
@@ -31,6 +31,9 @@ var statements = map[string]string{
 
 // walks go through a tenant's rows in the order of an index, as far as their limit.
 var walks = []string{"newest events", "newest waits"}
+
+// scanned is what statements go through as a whole: what they were given, and what they made.
+var scanned = []string{"json_each", "CONSTANT ROW", "tenants", "queues"}
 
 // TestPlans: no statement looks at more rows than it is asked for (S8). SQLite plans without statistics here, so what is planned on an empty store is planned
 // on a full one.
@@ -49,7 +52,7 @@ func TestPlans(t *testing.T) {
 			step := c.Text()
 			t.Logf("%s: %s", name, step)
 			walks := slices.Contains(walks, name)
-			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "json_each") ||
+			if strings.HasPrefix(step, "SCAN") && !slices.ContainsFunc(scanned, func(what string) bool { return strings.Contains(step, what) }) ||
 				strings.HasSuffix(step, "(tenant=?)") && !walks || strings.Contains(step, "TEMP B-TREE") && walks {
 				t.Errorf("%s: %s", name, step)
 			}
