@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -62,7 +63,7 @@ func (f *DeadFilter) Passes(e *Event) bool {
 
 const (
 	deadLook  = 5000 // letters that one page looks at, about
-	deadChunk = 200  // letters that are looked at together where the index answers only a part of the filter
+	deadChunk = 200  // letters that are looked at together first where the index answers only a part of the filter; then twice as many each time
 )
 
 // Page makes a page of a walk. numbers answers the next numbers that the filter's index has behind one, at most n, and read the rows of numbers.
@@ -71,10 +72,13 @@ func (w DeadWalk) Page(
 ) (rows []*Event, next int64, err error) {
 	by, whole := w.Filter.Index()
 	after, looked := w.After, 0
-	for {
+	if !w.Up && after == 0 {
+		after = math.MaxInt64
+	}
+	for chunk := deadChunk; ; chunk *= 2 {
 		n := limit + 1 - len(rows) // one more tells whether this is the last page
 		if !whole {
-			n = max(n, deadChunk)
+			n = max(n, min(chunk, deadLook-looked))
 		}
 		found, err := numbers(by, after, n)
 		if err != nil {
@@ -101,6 +105,47 @@ func (w DeadWalk) Page(
 			return rows, after, nil
 		}
 	}
+}
+
+// DeadCount is a count of dead letters in the order of their numbers, made up to one more than is asked for: that one says that there are more, and is not counted.
+type DeadCount struct {
+	most    int
+	counts  map[rendezvous.DeadReason]int
+	total   int
+	highest int64                 // number
+	last    rendezvous.DeadReason // of the letter with that number
+}
+
+// NewDeadCount is a count up to most, 0 being all.
+func NewDeadCount(most int) *DeadCount {
+	return &DeadCount{most: most, counts: map[rendezvous.DeadReason]int{}}
+}
+
+// Limit is how many letters are to be looked at.
+func (c *DeadCount) Limit() int64 {
+	if c.most == 0 || c.most == math.MaxInt {
+		return math.MaxInt64
+	}
+	return int64(c.most) + 1
+}
+
+// Add counts the letters of one reason; highest is the greatest number of theirs.
+func (c *DeadCount) Add(reason rendezvous.DeadReason, n int, highest int64) {
+	c.counts[reason] = n
+	if c.total += n; highest > c.highest {
+		c.highest, c.last = highest, reason
+	}
+}
+
+// Counts is what was counted, and whether there are more.
+func (c *DeadCount) Counts() (counts map[rendezvous.DeadReason]int, more bool) {
+	if c.most == 0 || c.total <= c.most {
+		return c.counts, false
+	}
+	if c.counts[c.last]--; c.counts[c.last] == 0 {
+		delete(c.counts, c.last)
+	}
+	return c.counts, true
 }
 
 // Overdue says which live events a sweep is about: those with an own expiry ≤ At, and those without one whose LiveSince is ≤ Since. A zero Since is none.

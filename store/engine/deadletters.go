@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -95,26 +94,18 @@ func (t *tenant) CountDeadLetters(ctx context.Context, f store.DeadFilter, most 
 	}
 	var count store.DeadCount
 	err = t.view(ctx, "count_dead_letters", func(ctx context.Context, r backend.Reader) error {
-		counts, err := r.CountDead(ctx, t.name, backend.DeadFilter(f), most)
+		counts, more, err := r.CountDead(ctx, t.name, backend.DeadFilter(f), most)
 		if err != nil {
 			return err
 		}
-		if count = (store.DeadCount{}); byReason {
+		count = store.DeadCount{Capped: more}
+		if byReason {
 			count.ByReason = counts
 		}
 		for _, n := range counts {
 			count.Count += n
 		}
-		if most == 0 || count.Count < most || most == math.MaxInt {
-			return nil
-		}
-		beyond, err := r.CountDead(ctx, t.name, backend.DeadFilter(f), most+1) // a count at the cap may be all there are
-		total := 0
-		for _, n := range beyond {
-			total += n
-		}
-		count.Capped = total > most
-		return err
+		return nil
 	})
 	if err != nil {
 		return store.DeadCount{}, err

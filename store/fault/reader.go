@@ -200,8 +200,8 @@ func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadW
 }
 
 // CountDead implements [backend.Reader].
-func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, error) {
-	return through(ctx, r.at, func() (map[rendezvous.DeadReason]int, error) { return r.inner.CountDead(ctx, tenant, f, most) })
+func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, bool, error) {
+	return paged(ctx, r.at, func() (map[rendezvous.DeadReason]int, bool, error) { return r.inner.CountDead(ctx, tenant, f, most) })
 }
 
 // EventsOfOp implements [backend.Reader].

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -21,9 +20,6 @@ func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadW
 	next := func(_ backend.DeadIndex, after int64, n int) ([]int64, error) {
 		walk := order.above(after)
 		if !w.Up {
-			if after == 0 {
-				after = math.MaxInt64
-			}
 			walk = order.below(after)
 		}
 		var found []int64
@@ -44,21 +40,22 @@ func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadW
 }
 
 // CountDead implements [backend.Reader].
-func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, error) {
+func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, bool, error) {
 	if err := alive(ctx); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	counts, n := map[rendezvous.DeadReason]int{}, 0
 	for number := range r.tenant(tenant).dead.all() {
-		if most > 0 && n == most {
-			break
+		e := r.eventsByNum[number]
+		if !f.Passes(e) {
+			continue
 		}
-		if e := r.eventsByNum[number]; f.Passes(e) {
-			counts[e.DeadReason]++
-			n++
+		if n++; most > 0 && n > most {
+			return counts, true, nil
 		}
+		counts[e.DeadReason]++
 	}
-	return counts, nil
+	return counts, false, nil
 }
 
 // EventsOfOp implements [backend.Reader].

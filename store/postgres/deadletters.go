@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -29,9 +28,6 @@ func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadW
 		sql := deadUpSQL
 		if !w.Up {
 			sql = deadDownSQL
-			if after == 0 {
-				after = math.MaxInt64
-			}
 		}
 		err = r.query(ctx, sql, func(c *columns) error { found = append(found, c.Bigint()); return nil }, tenant, after, int64(n), string(by), what, value)
 		return found, err
@@ -40,19 +36,23 @@ func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadW
 }
 
 // CountDead implements [backend.Reader].
-func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, error) {
-	limit := int64(most)
-	if most == 0 {
-		limit = math.MaxInt64
+func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, bool, error) {
+	count := backend.NewDeadCount(most)
+	sql, args := countLettersSQL, []any{tenant, count.Limit()}
+	if f != (backend.DeadFilter{}) {
+		by, what, value := sought(&f)
+		sql, args = countFilteredLettersSQL, append(args, string(by), what, string(f.Reason), f.Type, f.Source,
+			instantOrNull(f.ReceivedAfter), instantOrNull(f.ReceivedBefore), instantOrNull(f.DeadAfter), instantOrNull(f.DeadBefore), value)
 	}
-	counts := map[rendezvous.DeadReason]int{}
-	add := func(c *columns) error { counts[rendezvous.DeadReason(c.Text())] = int(c.Bigint()); return nil }
-	if f == (backend.DeadFilter{}) {
-		return counts, r.query(ctx, countLettersSQL, add, tenant, limit)
+	err := r.query(ctx, sql, func(c *columns) error {
+		count.Add(rendezvous.DeadReason(c.Text()), int(c.Bigint()), c.Bigint())
+		return nil
+	}, args...)
+	if err != nil {
+		return nil, false, err
 	}
-	by, what, value := sought(&f)
-	return counts, r.query(ctx, countFilteredLettersSQL, add, tenant, limit, string(by), what, string(f.Reason), f.Type, f.Source,
-		instantOrNull(f.ReceivedAfter), instantOrNull(f.ReceivedBefore), instantOrNull(f.DeadAfter), instantOrNull(f.DeadBefore), value)
+	counts, more := count.Counts()
+	return counts, more, nil
 }
 
 // EventsOfOp implements [backend.Reader].

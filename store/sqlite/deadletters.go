@@ -34,7 +34,7 @@ var letterIndexes = map[backend.DeadIndex]letters{
 
 // The rest of a filter, as rows are looked at. Parameters 6 to 12 are reason, type, source and the two intervals, 13 the most to count.
 const (
-	countLetters   = `SELECT dead_reason, count(*) FROM (SELECT e.dead_reason FROM `
+	countLetters   = `SELECT dead_reason, count(*), max(number) FROM (SELECT e.dead_reason, e.number FROM `
 	passingLetters = ` i CROSS JOIN events e ON e.number = i.number
 WHERE (?6 = '' OR e.dead_reason = ?6) AND (?7 = '' OR e.type = ?7) AND (?8 = '' OR e.source = ?8)
 	AND (?9 IS NULL OR e.received_at >= ?9) AND (?10 IS NULL OR e.received_at <= ?10)
@@ -43,8 +43,8 @@ ORDER BY i.number LIMIT ?13 + 0) GROUP BY dead_reason`
 
 	// All letters: the index tells their reasons.
 	countAllLettersSQL = `
-SELECT dead_reason, count(*) FROM (
-	SELECT dead_reason FROM events INDEXED BY events_dead WHERE tenant = ?1` + isLetter + ` ORDER BY number LIMIT ?2 + 0) GROUP BY dead_reason`
+SELECT dead_reason, count(*), max(number) FROM (
+	SELECT dead_reason, number FROM events INDEXED BY events_dead WHERE tenant = ?1` + isLetter + ` ORDER BY number LIMIT ?2 + 0) GROUP BY dead_reason`
 )
 
 // letterArgs are the parameters of an index.
@@ -69,9 +69,6 @@ func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadW
 		sql := letterIndexes[by].up
 		if !w.Up {
 			sql = letterIndexes[by].down
-			if after == 0 {
-				after = math.MaxInt64
-			}
 		}
 		err = r.query(ctx, sql, func(c *columns) error { found = append(found, c.Count()); return nil }, letterArgs(tenant, &w.Filter, after, n)...)
 		return found, err
@@ -80,23 +77,26 @@ func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadW
 }
 
 // CountDead implements [backend.Reader].
-func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, error) {
-	limit := int64(most)
-	if most == 0 {
-		limit = math.MaxInt64
+func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, bool, error) {
+	count := backend.NewDeadCount(most)
+	sql, args := countAllLettersSQL, []any{tenant, count.Limit()}
+	if f != (backend.DeadFilter{}) {
+		by, _ := f.Index()
+		sql, args = letterIndexes[by].count, letterArgs(tenant, &f, 0, math.MaxInt64)
+		for len(args) < 5 {
+			args = append(args, "")
+		}
+		args = append(args, string(f.Reason), f.Type, f.Source, f.ReceivedAfter, f.ReceivedBefore, f.DeadAfter, f.DeadBefore, count.Limit())
 	}
-	counts := map[rendezvous.DeadReason]int{}
-	add := func(c *columns) error { counts[rendezvous.DeadReason(c.Text())] = c.Tally(); return nil }
-	if f == (backend.DeadFilter{}) {
-		return counts, r.query(ctx, countAllLettersSQL, add, tenant, limit)
+	err := r.query(ctx, sql, func(c *columns) error {
+		count.Add(rendezvous.DeadReason(c.Text()), c.Tally(), c.Count())
+		return nil
+	}, args...)
+	if err != nil {
+		return nil, false, err
 	}
-	by, _ := f.Index()
-	args := letterArgs(tenant, &f, 0, math.MaxInt64)
-	for len(args) < 5 {
-		args = append(args, "")
-	}
-	args = append(args, string(f.Reason), f.Type, f.Source, f.ReceivedAfter, f.ReceivedBefore, f.DeadAfter, f.DeadBefore, limit)
-	return counts, r.query(ctx, letterIndexes[by].count, add, args...)
+	counts, more := count.Counts()
+	return counts, more, nil
 }
 
 const eventsOfOpSQL = `

@@ -227,27 +227,36 @@ func deadWalks(x *bench) {
 			eq(x, what+"down", x.walk(acme, backend.DeadWalk{Filter: v.f}, limit), down)
 		}
 		for most := range 4 {
-			x.view(func(r backend.Reader) {
-				n := 0
-				for _, c := range got(r.CountDead(ctx, acme, v.f, most))(x) {
-					n += c
-				}
-				want := len(v.want)
-				if most > 0 {
-					want = min(want, most)
-				}
-				eq(x, fmt.Sprintf("count of %+v up to %d", v.f, most), n, want)
-			})
+			n := 0
+			counts, more := x.countDead(v.f, most)
+			for _, c := range counts {
+				n += c
+			}
+			want := len(v.want)
+			if most > 0 {
+				want = min(want, most)
+			}
+			eq(x, fmt.Sprintf("count of %+v up to %d, and whether there are more", v.f, most), []any{n, more}, []any{want, want < len(v.want)})
 		}
 	}
+	all := map[rendezvous.DeadReason]int{rendezvous.DeadUnclaimed: 2, rendezvous.DeadErased: 1, rendezvous.DeadExpired: 1}
+	counts, _ := x.countDead(backend.DeadFilter{}, 0)
+	eq(x, "counts", counts, all)
+	counts, _ = x.countDead(backend.DeadFilter{}, 4)
+	eq(x, "counts up to all", counts, all)
+	counts, _ = x.countDead(backend.DeadFilter{}, 2)
+	eq(x, "counts of the lowest", counts, map[rendezvous.DeadReason]int{rendezvous.DeadUnclaimed: 1, rendezvous.DeadErased: 1})
+}
+
+func (x *bench) countDead(f backend.DeadFilter, most int) (counts map[rendezvous.DeadReason]int, more bool) {
+	x.Helper()
 	x.view(func(r backend.Reader) {
-		eq(x, "counts", got(r.CountDead(ctx, acme, backend.DeadFilter{}, 0))(x), map[rendezvous.DeadReason]int{
-			rendezvous.DeadUnclaimed: 2, rendezvous.DeadErased: 1, rendezvous.DeadExpired: 1,
-		})
-		eq(x, "counts of the lowest", got(r.CountDead(ctx, acme, backend.DeadFilter{}, 2))(x), map[rendezvous.DeadReason]int{
-			rendezvous.DeadUnclaimed: 1, rendezvous.DeadErased: 1,
-		})
+		var err error
+		if counts, more, err = r.CountDead(ctx, acme, f, most); err != nil {
+			x.Fatal(err)
+		}
 	})
+	return counts, more
 }
 
 func deadLaw(x *bench) {

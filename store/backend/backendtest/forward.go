@@ -290,8 +290,8 @@ func (t spyTx) DeadLetters(_ context.Context, tenant string, w backend.DeadWalk,
 	return note2[[]*backend.Event, int64](t, "DeadLetters", tenant, w, limit)
 }
 
-func (t spyTx) CountDead(_ context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, error) {
-	return note[map[rendezvous.DeadReason]int](t, "CountDead", tenant, f, most)
+func (t spyTx) CountDead(_ context.Context, tenant string, f backend.DeadFilter, most int) (map[rendezvous.DeadReason]int, bool, error) {
+	return note2[map[rendezvous.DeadReason]int, bool](t, "CountDead", tenant, f, most)
 }
 
 func (t spyTx) EventsOfOp(_ context.Context, tenant, op string, after int64, limit int) ([]*backend.Event, error) {

@@ -1,8 +1,8 @@
 -- A tenant's dead letters that pass a filter by reason, as many as asked for from the lowest number on. One of the branches is for the index asked for; the
 -- others are not carried out.
-SELECT e.dead_reason, count(*)
+SELECT e.dead_reason, count(*), max(e.number)
 FROM (
-    SELECT e.dead_reason
+    SELECT e.dead_reason, e.number
     FROM (
         (SELECT e.number FROM events e
         WHERE $3::text = '' AND e.tenant COLLATE "POSIX" = $1::text AND e.dead_at IS NOT NULL AND NOT e.purged
