@@ -106,8 +106,8 @@ type Reader interface {
 	DeadLetters(ctx context.Context, tenant string, w DeadWalk, limit int) (rows []*Event, next int64, err error)
 	// CountDead counts the dead letters that pass the filter by reason; those of the lowest numbers, where there are more than most, 0 being all. more says so.
 	CountDead(ctx context.Context, tenant string, f DeadFilter, most int) (counts map[rendezvous.DeadReason]int, more bool, err error)
-	// EventsOfOp answers the events with number > after whose last requeue or purge was that one, by number, without payload.
-	EventsOfOp(ctx context.Context, tenant, op string, after int64, limit int) ([]*Event, error)
+	// EventsOfOp answers the events with number > after whose last requeue, or purge, was that one, by number, without payload.
+	EventsOfOp(ctx context.Context, tenant, op string, purged bool, after int64, limit int) ([]*Event, error)
 	Depths(ctx context.Context, most int) (Depths, error)
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -149,11 +148,10 @@ func (c *choice) readFiltered(ctx context.Context, u *unit, walk backend.DeadWal
 	if err != nil {
 		return 0, err
 	}
-	before, err := u.tx.EventsOfOp(ctx, c.tenant, c.op, walk.After, rendezvous.MaxBatchItems)
+	before, err := u.tx.EventsOfOp(ctx, c.tenant, c.op, purge, walk.After, rendezvous.MaxBatchItems)
 	if err != nil {
 		return 0, err
 	}
-	before = slices.DeleteFunc(before, func(e *backend.Event) bool { return e.Purged != purge })
 	if len(before) > 0 {
 		if rows = before[:min(bound, len(before))]; len(rows) < len(before) {
 			next = rows[len(rows)-1].Number

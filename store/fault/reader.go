@@ -205,6 +205,6 @@ func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFil
 }
 
 // EventsOfOp implements [backend.Reader].
-func (r *reader) EventsOfOp(ctx context.Context, tenant, op string, after int64, limit int) ([]*backend.Event, error) {
-	return through(ctx, r.at, func() ([]*backend.Event, error) { return r.inner.EventsOfOp(ctx, tenant, op, after, limit) })
+func (r *reader) EventsOfOp(ctx context.Context, tenant, op string, purged bool, after int64, limit int) ([]*backend.Event, error) {
+	return through(ctx, r.at, func() ([]*backend.Event, error) { return r.inner.EventsOfOp(ctx, tenant, op, purged, after, limit) })
 }

@@ -59,7 +59,7 @@ func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFil
 }
 
 // EventsOfOp implements [backend.Reader].
-func (r *reader) EventsOfOp(ctx context.Context, tenant, id string, after int64, limit int) ([]*backend.Event, error) {
+func (r *reader) EventsOfOp(ctx context.Context, tenant, id string, purged bool, after int64, limit int) ([]*backend.Event, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,9 @@ func (r *reader) EventsOfOp(ctx context.Context, tenant, id string, after int64,
 			if len(rows) == limit {
 				break
 			}
-			rows = append(rows, copyEvent(r.eventsByNum[number], false))
+			if e := r.eventsByNum[number]; e.Purged == purged {
+				rows = append(rows, copyEvent(e, false))
+			}
 		}
 	}
 	return rows, nil

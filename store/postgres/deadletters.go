@@ -56,8 +56,8 @@ func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFil
 }
 
 // EventsOfOp implements [backend.Reader].
-func (r *reader) EventsOfOp(ctx context.Context, tenant, op string, after int64, limit int) ([]*backend.Event, error) {
-	return r.eventRows(ctx, eventsOfOpSQL, tenant, op, after, int64(limit))
+func (r *reader) EventsOfOp(ctx context.Context, tenant, op string, purged bool, after int64, limit int) ([]*backend.Event, error) {
+	return r.eventRows(ctx, eventsOfOpSQL, tenant, op, purged, after, int64(limit))
 }
 
 // instantOrNull is an instant as a parameter, NULL where there is none.

@@ -153,7 +153,9 @@ var queries = []query{
 	{"CountDead of a reason up to 100", 203, func(ctx context.Context, tx backend.Tx) error {
 		return ask3(tx.CountDead(ctx, "acme", backend.DeadFilter{Reason: "unclaimed"}, 100))
 	}},
-	{"EventsOfOp", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.EventsOfOp(ctx, "acme", "op", 0, 10)) }},
+	{"EventsOfOp", 0, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.EventsOfOp(ctx, "acme", "op", true, 0, 10))
+	}},
 	// Five live events: once to find the tenant, once their key rows, once themselves.
 	{"OverdueEvents", 60, func(ctx context.Context, tx backend.Tx) error {
 		found, err := tx.OverdueEvents(ctx, backend.Overdue{Since: tx.Now(), At: tx.Now()}, 10)

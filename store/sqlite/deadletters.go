@@ -100,9 +100,10 @@ func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFil
 }
 
 const eventsOfOpSQL = `
-SELECT` + eventColumns + barePayload + ` FROM events e INDEXED BY events_op WHERE e.tenant = ? AND e.op = ? AND e.op <> '' AND e.number > ? ORDER BY e.number LIMIT ? + 0`
+SELECT` + eventColumns + barePayload + ` FROM events e INDEXED BY events_op WHERE e.tenant = ? AND e.op = ? AND e.op <> '' AND e.purged = ? AND e.number > ?
+ORDER BY e.number LIMIT ? + 0`
 
 // EventsOfOp implements [backend.Reader].
-func (r *reader) EventsOfOp(ctx context.Context, tenant, op string, after int64, limit int) ([]*backend.Event, error) {
-	return r.eventRows(ctx, eventsOfOpSQL, tenant, op, after, limit)
+func (r *reader) EventsOfOp(ctx context.Context, tenant, op string, purged bool, after int64, limit int) ([]*backend.Event, error) {
+	return r.eventRows(ctx, eventsOfOpSQL, tenant, op, purged, after, limit)
 }

@@ -300,14 +300,19 @@ func deadLaw(x *bench) {
 func eventsOfOp(x *bench) {
 	a, b := x.letter(acme, "a", rendezvous.DeadUnclaimed), x.letter(acme, "b", rendezvous.DeadUnclaimed)
 	x.purged(x.letter(globex, "c", rendezvous.DeadUnclaimed))
-	of := func(op string, limit int) (ids []string) {
-		x.view(func(r backend.Reader) { ids = idsOf(got(r.EventsOfOp(ctx, acme, op, 0, limit))(x)) })
+	of := func(op string, purged bool, limit int) (ids []string) {
+		x.view(func(r backend.Reader) { ids = idsOf(got(r.EventsOfOp(ctx, acme, op, purged, 0, limit))(x)) })
 		return ids
 	}
-	eq(x, "before", of("purge", 5), nil)
+	requeued := x.letter(acme, "requeued", rendezvous.DeadUnclaimed)
+	requeued.State, requeued.DeadAt, requeued.Requeues, requeued.Op = rendezvous.EventLive, time.Time{}, 1, "purge"
+	requeued.OpBy = &rendezvous.Operator{Actor: "kim", Basis: rendezvous.BasisAuthenticated}
+	x.apply(&backend.Changes{Events: []*backend.Event{requeued}})
+	eq(x, "before", of("purge", true, 5), nil)
 	x.purged(b)
 	x.purged(a)
-	eq(x, "after", of("purge", 5), []string{"a", "b"})
-	eq(x, "up to one", of("purge", 1), []string{"a"})
-	eq(x, "of another", of("other", 5), nil)
+	eq(x, "after", of("purge", true, 5), []string{"a", "b"})
+	eq(x, "up to one", of("purge", true, 1), []string{"a"})
+	eq(x, "requeued by an operation of that name", of("purge", false, 5), []string{"requeued"})
+	eq(x, "of another", of("other", true, 5), nil)
 }

@@ -294,8 +294,8 @@ func (t spyTx) CountDead(_ context.Context, tenant string, f backend.DeadFilter,
 	return note2[map[rendezvous.DeadReason]int, bool](t, "CountDead", tenant, f, most)
 }
 
-func (t spyTx) EventsOfOp(_ context.Context, tenant, op string, after int64, limit int) ([]*backend.Event, error) {
-	return note[[]*backend.Event](t, "EventsOfOp", tenant, op, after, limit)
+func (t spyTx) EventsOfOp(_ context.Context, tenant, op string, purged bool, after int64, limit int) ([]*backend.Event, error) {
+	return note[[]*backend.Event](t, "EventsOfOp", tenant, op, purged, after, limit)
 }
 
 func (t spyTx) OverdueEvents(_ context.Context, o backend.Overdue, limit int) (backend.OverdueEvents, error) {

@@ -1,4 +1,4 @@
--- Events whose last requeue or purge was that one.
+-- Events whose last requeue, or purge, was that one.
 SELECT
     e.number, e.version, e.tenant, e.source, e.id, e.type, e.keys, e.digest, e.received_at, e.live_since, e.expires_at, e.target, e.state,
     e.claim_run, e.claim_effect, e.claimed_at, e.workflow_id, e.run_id, e.effect, e.seq, e.dead_reason, e.dead_detail, e.dead_at, e.erased,
@@ -6,6 +6,6 @@ SELECT
     octet_length(e.payload),
     '', NULL::bytea -- no payload leaves the store
 FROM events e
-WHERE e.tenant COLLATE "POSIX" = $1 AND e.op = $2 AND e.op <> '' AND e.number > $3
+WHERE e.tenant COLLATE "POSIX" = $1 AND e.op = $2 AND e.op <> '' AND e.purged = $3 AND e.number > $4
 ORDER BY e.number
-LIMIT $4
+LIMIT $5
