@@ -172,5 +172,8 @@ type OverdueEvents struct {
 	More bool // more was due than the page has, or looked at
 }
 
-// MostNear is how many near events one page names.
-const MostNear = rendezvous.MaxBatchItems
+// Bounds of one page.
+const (
+	MostNear   = rendezvous.MaxBatchItems // near events that it names
+	MostLooked = 20_000                   // events that it looks at
+)

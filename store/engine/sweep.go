@@ -9,6 +9,7 @@ import (
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 )
 
 // Pages of SweepUnclaimed.
@@ -72,14 +73,18 @@ func (u *unit) sweep(ctx context.Context, o backend.Overdue, reason string, limi
 	if err != nil {
 		return store.Swept{}, err
 	}
-	due := append(alone, found.Due...)
-	swept := store.Swept{More: found.More && len(due)+len(unmet) > 0} // where all is in other hands a next page would find the same
-	if len(due) > limit {
-		swept.More = true
-	}
-	due = fairly(due, limit, func(a, b *backend.Event) int {
+	order := func(a, b *backend.Event) int {
 		return cmp.Or(cmp.Compare(o.Late(b), o.Late(a)), cmp.Compare(a.Number, b.Number))
-	})
+	}
+	due := append(alone, found.Due...)
+	slices.SortFunc(due, order)
+	swept := store.Swept{More: found.More && len(due)+len(unmet) > 0} // where all is in other hands a next page would find the same
+	own := map[string][]*backend.Event{}
+	for _, e := range due {
+		own[e.Tenant] = append(own[e.Tenant], e)
+	}
+	due, left := fair.Choose(own, limit, order)
+	swept.More = swept.More || len(left) > 0
 	for _, e := range due {
 		swept.Retired = append(swept.Retired, u.retire(e, reason))
 	}
@@ -90,30 +95,6 @@ func (u *unit) sweep(ctx context.Context, o backend.Overdue, reason string, limi
 	}
 	u.notices.Events = append(u.notices.Events, swept.Unmet...)
 	return swept, nil
-}
-
-// fairly is limit of the due events, in order: each tenant has its share of the places first, and the rest goes to the longest due (S3).
-func fairly(due []*backend.Event, limit int, order func(a, b *backend.Event) int) []*backend.Event {
-	slices.SortStableFunc(due, order)
-	if len(due) <= limit {
-		return due
-	}
-	own := map[string]int{}
-	for _, e := range due {
-		own[e.Tenant] = 0
-	}
-	share := limit / len(own)
-	var page, rest []*backend.Event
-	for _, e := range due {
-		if own[e.Tenant]++; own[e.Tenant] <= share {
-			page = append(page, e)
-		} else {
-			rest = append(rest, e)
-		}
-	}
-	page = append(page, rest[:limit-len(page)]...)
-	slices.SortStableFunc(page, order)
-	return page
 }
 
 // retire makes a live event a dead letter for its age.

@@ -77,18 +77,15 @@ func (r *reader) EventsOfOp(ctx context.Context, tenant, id string, purged bool,
 	return rows, nil
 }
 
-// mostLooked bounds how many events one page of a sweep looks at.
-const mostLooked = 20_000
-
 // OverdueEvents implements [backend.Tx].
 func (t *transaction) OverdueEvents(ctx context.Context, o backend.Overdue, limit int) (backend.OverdueEvents, error) {
 	if err := alive(ctx); err != nil {
 		return backend.OverdueEvents{}, err
 	}
-	q := fair.Queues{Tenants: t.overdueTenants(o), Limit: limit, Near: backend.MostNear, Look: mostLooked, Fetch: func(ranges []fair.Range) ([]fair.KeyRow, error) {
-		var rows []fair.KeyRow
-		for _, r := range ranges {
-			rows = append(rows, t.overdueIn(r, o)...)
+	q := fair.Queues{Tenants: t.overdueTenants(o), Limit: limit, Near: backend.MostNear, Look: backend.MostLooked, Fetch: func(ranges []fair.Range) ([][]fair.KeyRow, error) {
+		rows := make([][]fair.KeyRow, len(ranges))
+		for i, r := range ranges {
+			rows[i] = t.overdueIn(r, o)
 		}
 		return rows, nil
 	}}
@@ -143,7 +140,7 @@ func (t *transaction) overdueIn(r fair.Range, o backend.Overdue) []fair.KeyRow {
 		e := t.eventsByNum[x.number]
 		near := !r.Own && t.near(e)
 		rows = append(rows, fair.KeyRow{
-			Tenant: r.Tenant, Own: r.Own, Late: bound.UnixMicro() - x.at.UnixMicro(), Number: x.number, Near: near, Held: near && e.TakeUntil.After(t.now),
+			Late: bound.UnixMicro() - x.at.UnixMicro(), Number: x.number, Near: near, Held: near && e.TakeUntil.After(t.now),
 		})
 	}
 	return rows

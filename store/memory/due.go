@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -9,28 +8,8 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 )
-
-// fairly chooses limit of the rows that tenants have due, each tenant's in order (S3): with T ≤ limit tenants each gets at least ⌊limit/T⌋ places, the
-// rest goes to the longest due. With more tenants than places each place is another tenant's, the longest due first. The answer is in order.
-func fairly[T any](due map[string][]T, limit int, compare func(a, b T) int) (rows []T, more bool) {
-	total, share := 0, 1
-	if len(due) > 0 {
-		share = max(limit/len(due), 1)
-	}
-	var rest []T
-	for _, own := range due {
-		total += len(own)
-		n := min(share, len(own))
-		rows, rest = append(rows, own[:n]...), append(rest, own[n:]...)
-	}
-	slices.SortFunc(rows, compare)
-	slices.SortFunc(rest, compare)
-	rows = append(rows, rest...)
-	rows = rows[:min(limit, len(rows))]
-	slices.SortFunc(rows, compare)
-	return rows, total > len(rows)
-}
 
 // driven reports whether a live lease is on the workflow.
 func driven(w *backend.Workflow, now time.Time) bool {
@@ -62,12 +41,12 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 			}
 		}
 	}
-	places, more := fairly(due, limit, compareInstants)
+	places, left := fair.Choose(due, limit, compareInstants)
 	rows := make([]*backend.Wait, len(places))
 	for i, x := range places {
 		rows[i] = copyWait(t.waitsByNum[x.number])
 	}
-	return rows, more, nil
+	return rows, len(left) > 0, nil
 }
 
 // DueWoken implements [backend.Tx].
@@ -86,12 +65,12 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 			}
 		}
 	}
-	places, more := fairly(due, limit, compareMarks)
+	places, left := fair.Choose(due, limit, compareMarks)
 	rows := make([]*backend.Woken, len(places))
 	for i, m := range places {
 		rows[i] = copyWoken(t.woken[m.key])
 	}
-	return rows, more, nil
+	return rows, len(left) > 0, nil
 }
 
 // UnmetEvents implements [backend.Tx]. It walks only meetings that have both sides: in health there are next to none, whatever is stored.
@@ -109,29 +88,16 @@ func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after i
 			due[name] = slices.Sorted(maps.Keys(unmet))
 		}
 	}
-	places, more := fairly(due, limit, cmp.Compare[int64])
+	places, left := fair.Numbers(due, limit)
 	var next int64
-	if more {
-		next = lowestLeft(due, places) - 1
+	if left != 0 {
+		next = left - 1
 	}
 	rows := make([]*backend.Event, len(places))
 	for i, number := range places {
 		rows[i] = copyEvent(t.eventsByNum[number], false)
 	}
 	return rows, next, nil
-}
-
-// lowestLeft is the lowest of the numbers that got no place. It is never the lowest of all: that one is always handed out.
-func lowestLeft(due map[string][]int64, places []int64) int64 {
-	var lowest int64
-	for _, own := range due {
-		for _, number := range own {
-			if _, placed := slices.BinarySearch(places, number); !placed && (lowest == 0 || number < lowest) {
-				lowest = number
-			}
-		}
-	}
-	return lowest
 }
 
 // unmetAt adds the events left apart at one meeting, lowest first, one more than a page holds at most.

@@ -9,9 +9,6 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 )
 
-// mostLooked bounds how many events one page of a sweep looks at.
-const mostLooked = 20_000
-
 // OverdueEvents implements [backend.Tx].
 func (t *transaction) OverdueEvents(ctx context.Context, o backend.Overdue, limit int) (backend.OverdueEvents, error) {
 	none := backend.OverdueEvents{}
@@ -19,7 +16,7 @@ func (t *transaction) OverdueEvents(ctx context.Context, o backend.Overdue, limi
 	if err != nil {
 		return none, err
 	}
-	q := fair.Queues{Tenants: tenants, Limit: limit, Near: backend.MostNear, Look: mostLooked, Fetch: func(ranges []fair.Range) ([]fair.KeyRow, error) {
+	q := fair.Queues{Tenants: tenants, Limit: limit, Near: backend.MostNear, Look: backend.MostLooked, Fetch: func(ranges []fair.Range) ([][]fair.KeyRow, error) {
 		return t.overdueIn(ctx, ranges, o)
 	}}
 	due, near, more, err := q.Take()
@@ -61,18 +58,18 @@ func (t *transaction) overdueTenants(ctx context.Context, o backend.Overdue, lim
 }
 
 // overdueIn is the next key rows of ranges.
-func (t *transaction) overdueIn(ctx context.Context, ranges []fair.Range, o backend.Overdue) ([]fair.KeyRow, error) {
+func (t *transaction) overdueIn(ctx context.Context, ranges []fair.Range, o backend.Overdue) ([][]fair.KeyRow, error) {
 	end := func(r fair.Range) time.Time {
 		if r.Own {
 			return o.At
 		}
 		return orStart(o.Since)
 	}
-	var rows []fair.KeyRow
+	rows := make([][]fair.KeyRow, len(ranges))
 	err := t.query(ctx, overdueSQL, func(c *columns) error {
-		r := ranges[c.Bigint()-1]
-		rows = append(rows, fair.KeyRow{
-			Tenant: r.Tenant, Own: r.Own, Late: end(r).UnixMicro() - c.Instant().UnixMicro(), Number: c.Bigint(), Near: c.Boolean(), Held: c.Boolean(),
+		place := c.Bigint() - 1
+		rows[place] = append(rows[place], fair.KeyRow{
+			Late: end(ranges[place]).UnixMicro() - c.Instant().UnixMicro(), Number: c.Bigint(), Near: c.Boolean(), Held: c.Boolean(),
 		})
 		return nil
 	}, texts(ranges, func(r fair.Range) string { return r.Tenant }), booleans(ranges, func(r fair.Range) bool { return r.Own }), instants(ranges, end),

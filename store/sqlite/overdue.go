@@ -48,9 +48,6 @@ WITH RECURSIVE tenants (tenant) AS (
 SELECT tenant FROM queues WHERE late >= 0 ORDER BY late DESC, tenant LIMIT ?3 + 0`
 )
 
-// mostLooked bounds how many events one page of a sweep looks at.
-const mostLooked = 20_000
-
 // OverdueEvents implements [backend.Tx]. No row is ever locked by another transaction: there is none.
 func (t *transaction) OverdueEvents(ctx context.Context, o backend.Overdue, limit int) (backend.OverdueEvents, error) {
 	none := backend.OverdueEvents{}
@@ -65,13 +62,12 @@ func (t *transaction) OverdueEvents(ctx context.Context, o backend.Overdue, limi
 			return none, err
 		}
 	}
-	q := fair.Queues{Tenants: tenants, Limit: limit, Near: backend.MostNear, Look: mostLooked, Fetch: func(ranges []fair.Range) (rows []fair.KeyRow, err error) {
-		for _, r := range ranges {
-			own, err := t.overdueIn(ctx, r, o)
-			if err != nil {
+	q := fair.Queues{Tenants: tenants, Limit: limit, Near: backend.MostNear, Look: backend.MostLooked, Fetch: func(ranges []fair.Range) (rows [][]fair.KeyRow, err error) {
+		rows = make([][]fair.KeyRow, len(ranges))
+		for i, r := range ranges {
+			if rows[i], err = t.overdueIn(ctx, r, o); err != nil {
 				return nil, err
 			}
-			rows = append(rows, own...)
 		}
 		return rows, nil
 	}}
@@ -117,7 +113,7 @@ func (t *transaction) overdueIn(ctx context.Context, r fair.Range, o backend.Ove
 	}
 	var rows []fair.KeyRow
 	err := t.query(ctx, sql, func(c *columns) error {
-		row := fair.KeyRow{Tenant: r.Tenant, Own: r.Own, Late: end - c.Bigint(), Number: c.Count()}
+		row := fair.KeyRow{Late: end - c.Bigint(), Number: c.Count()}
 		near := c.Tally()
 		row.Near, row.Held = near > 0, near > 1
 		rows = append(rows, row)

@@ -63,27 +63,33 @@ func byTenant[R any](rows []*R, tenantOf func(*R) string) map[string][]*R {
 	return own
 }
 
-// Numbers chooses limit of the due numbers, each tenant's rising, fairly by tenant. It answers them rising, and the lowest that got no place, 0 for none.
-func Numbers(due map[string][]int64, limit int) (numbers []int64, left int64) {
+// Choose chooses limit of the due rows, each tenant's in order, as Rows does: each tenant has its share of the places first, and the rest goes to the longest due.
+// It answers them, and those that got no place, in order.
+func Choose[R any](due map[string][]R, limit int, compare func(a, b R) int) (rows, left []R) {
 	if len(due) == 0 {
-		return nil, 0
+		return nil, nil
 	}
 	share := max(limit/len(due), 1)
-	var rest []int64
 	for _, own := range due {
 		n := min(share, len(own))
-		numbers, rest = append(numbers, own[:n]...), append(rest, own[n:]...)
+		rows, left = append(rows, own[:n]...), append(left, own[n:]...)
 	}
-	slices.Sort(numbers)
-	if len(numbers) > limit { // more tenants than places
-		numbers, rest = numbers[:limit], append(rest, numbers[limit:]...)
+	slices.SortFunc(rows, compare)
+	if len(rows) > limit { // more tenants than places
+		rows, left = rows[:limit], append(left, rows[limit:]...)
 	}
-	slices.Sort(rest)
-	n := min(limit-len(numbers), len(rest))
-	numbers, rest = append(numbers, rest[:n]...), rest[n:]
-	slices.Sort(numbers)
-	if len(rest) > 0 {
-		left = rest[0]
+	slices.SortFunc(left, compare)
+	n := min(limit-len(rows), len(left))
+	rows, left = append(rows, left[:n]...), left[n:]
+	slices.SortFunc(rows, compare)
+	return rows, left
+}
+
+// Numbers is Choose of numbers: those that have a place, rising, and the lowest that has none, 0 where there is none.
+func Numbers(due map[string][]int64, limit int) (numbers []int64, lowest int64) {
+	numbers, left := Choose(due, limit, cmp.Compare[int64])
+	if len(left) > 0 {
+		lowest = left[0]
 	}
-	return numbers, left
+	return numbers, lowest
 }

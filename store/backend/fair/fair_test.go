@@ -87,6 +87,46 @@ func TestRows(t *testing.T) {
 	})
 }
 
+// S3 for any division of due rows among tenants.
+func TestChoose(t *testing.T) {
+	type row struct {
+		tenant string
+		due    int
+	}
+	byDue := func(a, b row) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.tenant, b.tenant)) }
+	rapid.Check(t, func(t *rapid.T) {
+		due := map[string][]row{}
+		total := 0
+		for i, n := range rapid.SliceOfN(rapid.IntRange(1, 20), 0, 8).Draw(t, "rows of the tenants") {
+			tenant := fmt.Sprint("t", i)
+			for _, at := range slices.Sorted(slices.Values(rapid.SliceOfNDistinct(rapid.IntRange(0, 1000), n, n, rapid.ID).Draw(t, tenant))) {
+				due[tenant] = append(due[tenant], row{tenant, at})
+				total++
+			}
+		}
+		limit := rapid.IntRange(1, 30).Draw(t, "limit")
+		rows, left := Choose(due, limit, byDue)
+		if len(rows) != min(limit, total) || len(rows)+len(left) != total || !slices.IsSortedFunc(rows, byDue) || !slices.IsSortedFunc(left, byDue) {
+			t.Fatalf("%d rows of %d, limit %d: %v and %v", len(rows), total, limit, rows, left)
+		}
+		got := map[string][]row{}
+		for _, r := range rows {
+			got[r.tenant] = append(got[r.tenant], r)
+		}
+		for tenant, own := range due {
+			if !slices.Equal(got[tenant], own[:len(got[tenant])]) {
+				t.Fatalf("%s: %v is not the longest due of %v", tenant, got[tenant], own)
+			}
+			if len(due) <= limit && len(got[tenant]) < min(len(own), limit/len(due)) {
+				t.Fatalf("%s has %d of %d places, %d tenants and limit %d", tenant, len(got[tenant]), len(own), len(due), limit)
+			}
+			if len(due) > limit && len(got[tenant]) > 1 {
+				t.Fatalf("%s has %d places although %d tenants share %d", tenant, len(got[tenant]), len(due), limit)
+			}
+		}
+	})
+}
+
 // S1 and S3: unmet events are chosen in the same way, and nothing below the next page is left out.
 func TestNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

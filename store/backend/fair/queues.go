@@ -18,8 +18,6 @@ type Range struct {
 
 // KeyRow is a key row of a due event. An event's key rows stand together.
 type KeyRow struct {
-	Tenant string
-	Own    bool
 	Late   int64
 	Number int64
 	Near   bool // it shares its key and type with an open wait
@@ -33,7 +31,7 @@ type Queues struct {
 	Near    int      // near events to name
 	Look    int      // events to look at
 	// Fetch answers the next key rows of each range, in its order.
-	Fetch func(ranges []Range) ([]KeyRow, error)
+	Fetch func(ranges []Range) ([][]KeyRow, error)
 
 	queues    []*queue
 	taken     []KeyRow
@@ -44,10 +42,7 @@ type Queues struct {
 }
 
 // queue is a tenant's two ranges, merged.
-type queue struct {
-	tenant string
-	parts  [2]part
-}
+type queue [2]part
 
 // part is what is known of a range: events in its order, at one row each.
 type part struct {
@@ -64,7 +59,7 @@ func (q *Queues) Take() (numbers, near []int64, more bool, err error) {
 	}
 	over := max(len(q.Tenants)-q.Limit, 0)
 	for _, t := range q.Tenants[:len(q.Tenants)-over] {
-		q.queues = append(q.queues, &queue{t, [2]part{{Range: Range{Tenant: t}}, {Range: Range{Tenant: t, Own: true}}}})
+		q.queues = append(q.queues, &queue{{Range: Range{Tenant: t}}, {Range: Range{Tenant: t, Own: true}}})
 	}
 	if err := q.shares(q.Limit / len(q.queues)); err != nil {
 		return nil, nil, false, err
@@ -99,7 +94,7 @@ func (q *Queues) shares(share int) error {
 				if head == nil || got[o] == share {
 					return true
 				}
-				if q.pop(o, head) {
+				if q.pop(head) {
 					got[o]++
 				}
 			}
@@ -116,31 +111,27 @@ func (q *Queues) rest() (more bool, err error) {
 			return false, err
 		}
 		for q.room() && !slices.ContainsFunc(q.queues, func(o *queue) bool { return !o.ready() }) {
-			longest := slices.MinFunc(q.queues, func(a, b *queue) int {
-				x, y := a.head(), b.head()
-				if x == nil || y == nil {
-					return cmp.Compare(btoi(x == nil), btoi(y == nil))
-				}
-				return before(x.events[0], y.events[0])
-			})
-			head := longest.head()
+			head := q.longest()
 			if head == nil {
 				return false, nil
 			}
 			if !head.events[0].Near && len(q.taken) == q.Limit {
 				return true, nil
 			}
-			q.pop(longest, head)
+			q.pop(head)
 		}
 	}
 	return false, nil
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
+// longest is the part with the event that is due the longest, nil where none is left.
+func (q *Queues) longest() (longest *part) {
+	for _, o := range q.queues {
+		if head := o.head(); head != nil && (longest == nil || before(head.events[0], longest.events[0]) < 0) {
+			longest = head
+		}
 	}
-	return 0
+	return longest
 }
 
 // room reports whether the page may look at more.
@@ -150,7 +141,7 @@ func (q *Queues) room() bool {
 }
 
 // pop moves on by one event, and reports whether it was taken: near ones are only named.
-func (q *Queues) pop(o *queue, p *part) bool {
+func (q *Queues) pop(p *part) bool {
 	e := p.events[0]
 	p.events = p.events[1:]
 	q.looked++
@@ -172,8 +163,8 @@ func (q *Queues) fill(queues []*queue, most int) error {
 	var parts []*part
 	var ranges []Range
 	for _, o := range queues {
-		for i := range o.parts {
-			p := &o.parts[i]
+		for i := range o {
+			p := &o[i]
 			if len(p.events) > 0 || p.done {
 				continue
 			}
@@ -188,17 +179,8 @@ func (q *Queues) fill(queues []*queue, most int) error {
 	if err != nil {
 		return err
 	}
-	type name struct {
-		tenant string
-		own    bool
-	}
-	found := map[name][]KeyRow{}
-	for _, r := range rows {
-		n := name{r.Tenant, r.Own}
-		found[n] = append(found[n], r)
-	}
-	for _, p := range parts {
-		p.add(found[name{p.Tenant, p.Own}])
+	for i, p := range parts {
+		p.add(rows[i])
 	}
 	return nil
 }
@@ -224,14 +206,14 @@ func (p *part) add(rows []KeyRow) {
 
 // ready reports whether the queue's next event is known, or that it has none.
 func (o *queue) ready() bool {
-	return !slices.ContainsFunc(o.parts[:], func(p part) bool { return len(p.events) == 0 && !p.done })
+	return !slices.ContainsFunc(o[:], func(p part) bool { return len(p.events) == 0 && !p.done })
 }
 
 // head is the part with the next event, nil at the end.
 func (o *queue) head() *part {
 	var head *part
-	for i := range o.parts {
-		if p := &o.parts[i]; len(p.events) > 0 && (head == nil || before(p.events[0], head.events[0]) < 0) {
+	for i := range o {
+		if p := &o[i]; len(p.events) > 0 && (head == nil || before(p.events[0], head.events[0]) < 0) {
 			head = p
 		}
 	}

@@ -15,6 +15,7 @@ import (
 // due is an event of the model, with its key rows.
 type due struct {
 	KeyRow
+	own  bool
 	keys int
 }
 
@@ -70,11 +71,11 @@ func TestQueuesTakeWhatTheWholeWouldGive(t *testing.T) {
 		lists := map[string][]due{}
 		for n := range rapid.IntRange(0, 120).Draw(t, "events") {
 			e := due{keys: rapid.IntRange(1, rendezvous.MaxKeys).Draw(t, "keys")}
-			e.Tenant = fmt.Sprint("t", rapid.IntRange(0, 4).Draw(t, "tenant"))
-			e.Own, e.Late, e.Number = rapid.Bool().Draw(t, "own"), rapid.Int64Range(0, 9).Draw(t, "late"), int64(n+1)
-			e.Near = !e.Own && rapid.IntRange(0, 3).Draw(t, "near") == 0
+			tenant := fmt.Sprint("t", rapid.IntRange(0, 4).Draw(t, "tenant"))
+			e.own, e.Late, e.Number = rapid.Bool().Draw(t, "own"), rapid.Int64Range(0, 9).Draw(t, "late"), int64(n+1)
+			e.Near = !e.own && rapid.IntRange(0, 3).Draw(t, "near") == 0
 			e.Held = e.Near && rapid.Bool().Draw(t, "held")
-			lists[e.Tenant] = append(lists[e.Tenant], e)
+			lists[tenant] = append(lists[tenant], e)
 		}
 		for _, own := range lists {
 			slices.SortFunc(own, func(a, b due) int { return before(a.KeyRow, b.KeyRow) })
@@ -84,11 +85,12 @@ func TestQueuesTakeWhatTheWholeWouldGive(t *testing.T) {
 		})
 		q := Queues{Tenants: tenants, Limit: rapid.IntRange(1, 40).Draw(t, "limit"), Near: 1000, Look: 1000}
 		ranges := maps.Clone(lists)
-		q.Fetch = func(asked []Range) (rows []KeyRow, err error) {
-			for _, r := range asked {
+		q.Fetch = func(asked []Range) (rows [][]KeyRow, err error) {
+			rows = make([][]KeyRow, len(asked))
+			for i, r := range asked {
 				left := r.Most
 				for _, e := range ranges[r.Tenant] {
-					if e.Own != r.Own || r.After != nil && before(e.KeyRow, *r.After) <= 0 {
+					if e.own != r.Own || r.After != nil && before(e.KeyRow, *r.After) <= 0 {
 						continue
 					}
 					for k := range e.keys {
@@ -98,7 +100,7 @@ func TestQueuesTakeWhatTheWholeWouldGive(t *testing.T) {
 						row := e.KeyRow
 						row.Near = e.Near && k == e.keys/2 // by one of its keys
 						row.Held = row.Near && e.Held
-						rows = append(rows, row)
+						rows[i] = append(rows[i], row)
 					}
 				}
 			}
