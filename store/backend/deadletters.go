@@ -51,6 +51,19 @@ func (f *DeadFilter) Index() (by DeadIndex, whole bool) {
 	return by, rest == DeadFilter{}
 }
 
+// Sought is what that index is asked for: of a key its namespace and value.
+func (f *DeadFilter) Sought() (by DeadIndex, what, value string) {
+	switch by, _ = f.Index(); by {
+	case DeadByType:
+		what = f.Type
+	case DeadByReason:
+		what = string(f.Reason)
+	case DeadByKey:
+		what, value = f.Key.Namespace, f.Key.Value
+	}
+	return by, what, value
+}
+
 // Passes reports whether lists show the event under that filter. Of a row that does not decode, the keys are not known: an index had them.
 func (f *DeadFilter) Passes(e *Event) bool {
 	in := func(t, after, before time.Time) bool {

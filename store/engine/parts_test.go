@@ -60,7 +60,6 @@ func TestASpoiledBatchIsSplit(t *testing.T) {
 	}
 }
 
-// TestAnErrorIsClippedBetweenCharacters keeps last_error within its limit and valid.
 // Free text may come from an error of anything; not every store takes NUL and invalid UTF-8, and what they become counts.
 func TestAnErrorIsFitToBeKept(t *testing.T) {
 	if got, want := clip("a\x00b\xffc\n"), "a\uFFFDb\uFFFDc\n"; got != want {
@@ -71,6 +70,7 @@ func TestAnErrorIsFitToBeKept(t *testing.T) {
 	}
 }
 
+// last_error stays within its limit and valid.
 func TestAnErrorIsClippedBetweenCharacters(t *testing.T) {
 	for _, s := range []string{"", "short", strings.Repeat("a", 512), strings.Repeat("a", 513), strings.Repeat("\u20ac", 400), strings.Repeat("\U0001F600", 129)} {
 		got := clip(s)

@@ -123,7 +123,7 @@ func (q *requeuing) one(e *backend.Event) store.Requeued {
 		return *no
 	}
 	e.Target, e.ExpiresAt = target, expires
-	e.OfferFailures, e.TakeUntil, e.TakeOpen, e.Takes = 0, time.Time{}, false, 0
+	settleOffer(e)
 	e.DeadAt = time.Time{} // why it died stays readable
 	e.Requeues++
 	q.sign(e)

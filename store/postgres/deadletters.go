@@ -8,22 +8,9 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
-// sought is what an index of dead letters is asked for: of a key its namespace and value.
-func sought(f *backend.DeadFilter) (by backend.DeadIndex, what, value string) {
-	switch by, _ = f.Index(); by {
-	case backend.DeadByType:
-		what = f.Type
-	case backend.DeadByReason:
-		what = string(f.Reason)
-	case backend.DeadByKey:
-		what, value = f.Key.Namespace, f.Key.Value
-	}
-	return by, what, value
-}
-
 // DeadLetters implements [backend.Reader].
 func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadWalk, limit int) ([]*backend.Event, int64, error) {
-	_, what, value := sought(&w.Filter)
+	_, what, value := w.Filter.Sought()
 	next := func(by backend.DeadIndex, after int64, n int) (found []int64, err error) {
 		sql := deadUpSQL
 		if !w.Up {
@@ -40,7 +27,7 @@ func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFil
 	count := backend.NewDeadCount(most)
 	sql, args := countLettersSQL, []any{tenant, count.Limit()}
 	if f != (backend.DeadFilter{}) {
-		by, what, value := sought(&f)
+		by, what, value := f.Sought()
 		sql, args = countFilteredLettersSQL, append(args, string(by), what, string(f.Reason), f.Type, f.Source,
 			instantOrNull(f.ReceivedAfter), instantOrNull(f.ReceivedBefore), instantOrNull(f.DeadAfter), instantOrNull(f.DeadBefore), value)
 	}

@@ -39,11 +39,9 @@ func (r *reader) RunsOf(ctx context.Context, key backend.WorkflowKey, after int6
 func (r *reader) Batches(ctx context.Context, keys []backend.BatchKey) (map[backend.BatchKey]*backend.Batch, error) {
 	found := make(map[backend.BatchKey]*backend.Batch, len(keys))
 	err := r.query(ctx, batchesSQL, func(c *columns) error {
-		b := &backend.Batch{
-			Tenant: c.Text(), RunID: c.Text(), ID: c.Text(), Digest: c.Bytes(), FirstSeq: c.Count(), LastSeq: c.Count(), Outcome: c.Bytes(),
-		}
+		b, err := row.Batch(c)
 		found[b.Key()] = b
-		return c.Corrupt("batch", "tenant", b.Tenant, "run", b.RunID, "batch", b.ID)
+		return err
 	}, texts(keys, func(k backend.BatchKey) string { return k.Tenant }), texts(keys, func(k backend.BatchKey) string { return k.RunID }),
 		texts(keys, func(k backend.BatchKey) string { return k.ID }))
 	return found, err

@@ -49,18 +49,11 @@ SELECT dead_reason, count(*), max(number) FROM (
 
 // letterArgs are the parameters of an index.
 func letterArgs(tenant string, f *backend.DeadFilter, after int64, n int) []any {
-	by, _ := f.Index()
-	args := []any{tenant, after, n, "", ""}
-	switch by {
-	case backend.DeadByType:
-		args[3] = f.Type
-	case backend.DeadByReason:
-		args[3] = string(f.Reason)
-	case backend.DeadByKey:
-		args[3], args[4] = f.Key.Namespace, f.Key.Value
-		return args
+	by, what, value := f.Sought()
+	if by == backend.DeadByKey {
+		return []any{tenant, after, n, what, value}
 	}
-	return args[:4]
+	return []any{tenant, after, n, what}
 }
 
 // DeadLetters implements [backend.Reader].
@@ -81,12 +74,11 @@ func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFil
 	count := backend.NewDeadCount(most)
 	sql, args := countAllLettersSQL, []any{tenant, count.Limit()}
 	if f != (backend.DeadFilter{}) {
-		by, _ := f.Index()
-		sql, args = letterIndexes[by].count, letterArgs(tenant, &f, 0, math.MaxInt64)
-		for len(args) < 5 {
-			args = append(args, "")
+		by, what, value := f.Sought()
+		sql = letterIndexes[by].count
+		args = []any{
+			tenant, 0, math.MaxInt64, what, value, string(f.Reason), f.Type, f.Source, f.ReceivedAfter, f.ReceivedBefore, f.DeadAfter, f.DeadBefore, count.Limit(),
 		}
-		args = append(args, string(f.Reason), f.Type, f.Source, f.ReceivedAfter, f.ReceivedBefore, f.DeadAfter, f.DeadBefore, count.Limit())
 	}
 	err := r.query(ctx, sql, func(c *columns) error {
 		count.Add(rendezvous.DeadReason(c.Text()), c.Tally(), c.Count())

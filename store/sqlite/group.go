@@ -139,8 +139,8 @@ func (b *Backend) savepoint(ctx context.Context, fn func(ctx context.Context, tx
 	return b.run("RELEASE verb")
 }
 
-// undo takes back what the savepoint changed, what it reserved of the numbers too, and ends a group that has no other. Some errors (a full disk, a failing one) make SQLite undo the whole
-// transaction: then the group is lost.
+// undo takes back what the savepoint changed, and what it reserved of the numbers, and reports whether the group ended with it, because it has no other
+// member. Some errors (a full disk, a failing one) make SQLite undo the whole transaction: then the group is lost.
 func (b *Backend) undo(g *group, before [kinds]counter) (alone bool) {
 	alone = g.members == 0
 	lost := b.conn.AutocommitEnabled()
