@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -76,6 +77,7 @@ func sweepAgain(t *testing.T, h *Harness) {
 		f.Start().Kept(kept)
 		h.Advance(time.Hour)
 		eq(t, "retired within a long window", f.Sweep(2*time.Hour).Retired, nil)
+		eq(t, "retired within the longest window", f.Sweep(math.MaxInt64).Retired, nil)
 		for _, none := range []time.Time{{}, time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)} {
 			eq(t, "retired by a window longer than time", must(f.SweepUnclaimed(ctx, none, now, "", 0))(t, "sweep").Retired, nil)
 		}
@@ -120,9 +122,12 @@ func sweepExpiries(t *testing.T, h *Harness) {
 	f := h.Fix(t)
 	late, long := EventOf("paid", K("order", "1")), EventOf("paid", K("order", "2"))
 	late.ExpiresAt, long.ExpiresAt = h.Now(t).Add(-time.Hour), h.Now(t).Add(72*time.Hour)
-	f.Start().Waits("w", "paid", K("order", "1"))
+	r := f.Start()
+	r.Waits("w", "paid", K("order", "1"))
 	f.Put(late)
 	f.Put(long)
+	eq(t, "offer of what came late", f.OfferEvent(late.EventID).Outcome, store.OfferExpired)
+	r.WantOpen("w")
 	f.WantLive(late, long) // whatever its age on arrival
 	eq(t, "swept at once", sweptIDs(f.Sweep(time.Hour)), []string{late.ID})
 	f.WantDead(late.EventID, rendezvous.DeadExpired)

@@ -27,6 +27,26 @@ func (r *Flow) WhyPair(e rendezvous.Event, effect string) store.Explanation {
 	return must(r.F.ExplainPair(ctx, e.EventID, r.WaitID(effect)))(r.F.T, "explain "+e.ID+" beside "+effect)
 }
 
+// ReadsOnly explains, and fails the test unless that took one snapshot, no lock and no history, and left every row as it was (SW-32).
+func (h *Harness) ReadsOnly(t *testing.T, explain func() store.Explanation) store.Explanation {
+	t.Helper()
+	before := h.Rows(t)
+	h.Counting.Reset()
+	told := explain()
+	n := h.Counting.Counts()
+	eq(t, "write transactions, locks, snapshots and records", []int64{n.Updates, n.Locks, n.Views, n.Records}, []int64{0, 0, 1, 0})
+	eq(t, "rows after explaining", h.Rows(t), before)
+	return told
+}
+
+// still is an explanation without what passes by itself.
+func still(e store.Explanation) store.Explanation {
+	if e.Facts.Hold != nil {
+		e.Facts.Hold.Remaining = 0
+	}
+	return e
+}
+
 // codes are the words of reasons.
 func codes(reasons []store.Reason) string {
 	words := make([]string, len(reasons))

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -94,6 +95,32 @@ func (h *Harness) Reopen(t *testing.T) {
 func (h *Harness) Now(t *testing.T) time.Time {
 	t.Helper()
 	return must(h.Store.Now(ctx))(t, "ask the store's now")
+}
+
+// Rows is all that the store has stored, a page of rows a line.
+func (h *Harness) Rows(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	enc := json.NewEncoder(&all)
+	done(t, "read all rows", h.backend.View(ctx, "test", func(ctx context.Context, r backend.Reader) error {
+		for _, kind := range backend.Kinds {
+			for at := (backend.Position{}); ; {
+				p, err := r.(backend.Source).Scan(ctx, kind, at, 500, 1<<24)
+				if err != nil {
+					return err
+				}
+				if p.Rows == 0 {
+					break
+				}
+				if err := enc.Encode(p); err != nil {
+					return err
+				}
+				at = p.Last
+			}
+		}
+		return nil
+	}))
+	return all.String()
 }
 
 // Damage changes stored rows as a broken disk, a careless hand or a restored backup would. Each names what it cannot find in its error.
