@@ -9,6 +9,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/telemetry"
 )
 
 // metrics are the worker's instruments.
@@ -21,32 +22,16 @@ type metrics struct {
 }
 
 func newMetrics(m metric.Meter) (*metrics, error) {
-	var err error
-	keep := func(e error) {
-		if err == nil {
-			err = e
-		}
-	}
-	counter := func(name, unit, text string) metric.Int64Counter {
-		c, e := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(text))
-		keep(e)
-		return c
-	}
-	sizes, e1 := m.Int64Histogram("rendezvous.delivery.batch.size", metric.WithUnit("{item}"), metric.WithDescription("Items of an offer."),
-		metric.WithExplicitBucketBoundaries(1, 2, 5, 10, 25, 50, 100, 250, 500))
-	duration, e2 := m.Float64Histogram("rendezvous.delivery.batch.duration", metric.WithUnit("s"), metric.WithDescription("Time of an offer's transaction."),
-		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10))
-	keep(e1)
-	keep(e2)
+	i := telemetry.Instruments{Meter: m}
 	made := &metrics{
-		offers:   counter("rendezvous.delivery.offers", "{item}", "Offered items and pulled-in pairs, by outcome."),
-		retries:  counter("rendezvous.delivery.retries", "{wait}", "Parked waits tried again from memory, by outcome."),
-		errors:   counter("rendezvous.delivery.batch.errors", "{batch}", "Offers that failed as a whole, by code."),
-		sizes:    sizes,
-		duration: duration,
+		offers:   i.Counter("rendezvous.delivery.offers", "{item}", "Offered items and pulled-in pairs, by outcome."),
+		retries:  i.Counter("rendezvous.delivery.retries", "{wait}", "Parked waits tried again from memory, by outcome."),
+		errors:   i.Counter("rendezvous.delivery.batch.errors", "{batch}", "Offers that failed as a whole, by code."),
+		sizes:    i.Sizes("rendezvous.delivery.batch.size", "{item}", "Items of an offer.", 1, 2, 5, 10, 25, 50, 100, 250, 500),
+		duration: i.Seconds("rendezvous.delivery.batch.duration", "Time of an offer's transaction.", .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10),
 	}
-	if err != nil {
-		return nil, err
+	if i.Err != nil {
+		return nil, i.Err
 	}
 	ctx := context.Background() // counters begin at 0, or the first increase is invisible to whoever looks at rates
 	made.errors.Add(ctx, 0, codeOf(rendezvous.CodeUnavailable))

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/telemetry"
 )
 
 // Metrics counts what comes in.
@@ -18,20 +19,20 @@ type Metrics struct {
 
 // NewMetrics makes the instruments of the doors.
 func NewMetrics(m metric.Meter) (*Metrics, error) {
-	events, err1 := m.Int64Counter("rendezvous.ingest.events", metric.WithUnit("{event}"),
-		metric.WithDescription("Events taken in, by outcome: new, duplicate, matched, kept, dead, not_waiting, conflict, failed; rejected by the stream door."))
-	batches, err2 := m.Int64Histogram("rendezvous.ingest.batch.size", metric.WithUnit("{item}"), metric.WithDescription("Items of a group commit."),
-		metric.WithExplicitBucketBoundaries(1, 2, 5, 10, 25, 50, 100, 250, 500))
-	errs, err3 := m.Int64Counter("rendezvous.ingest.batch.errors", metric.WithUnit("{batch}"), metric.WithDescription("Group commits that failed as a whole, by code."))
-	for _, err := range [...]error{err1, err2, err3} {
-		if err != nil {
-			return nil, err
-		}
+	i := telemetry.Instruments{Meter: m}
+	made := &Metrics{
+		events: i.Counter("rendezvous.ingest.events", "{event}",
+			"Events taken in, by outcome: new, duplicate, matched, kept, dead, not_waiting, conflict, failed; rejected by the stream door."),
+		batches: i.Sizes("rendezvous.ingest.batch.size", "{item}", "Items of a group commit.", 1, 2, 5, 10, 25, 50, 100, 250, 500),
+		errors:  i.Counter("rendezvous.ingest.batch.errors", "{batch}", "Group commits that failed as a whole, by code."),
+	}
+	if i.Err != nil {
+		return nil, i.Err
 	}
 	for _, kind := range [...]string{kindBuffer, kindDeliver} { // counters begin at 0, or the first increase is invisible to whoever looks at rates
-		errs.Add(context.Background(), 0, errorOf(kind, rendezvous.CodeUnavailable))
+		made.errors.Add(context.Background(), 0, errorOf(kind, rendezvous.CodeUnavailable))
 	}
-	return &Metrics{events: events, batches: batches, errors: errs}, nil
+	return made, nil
 }
 
 // Kinds of group commits.

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/internal/attention"
+	"github.com/rendezvous-events/rendezvous/telemetry"
 )
 
 // metrics are the worker's instruments. Counters begin at 0, or the first increase is invisible to whoever looks at rates.
@@ -25,35 +27,20 @@ type metrics struct {
 }
 
 func newMetrics(m metric.Meter, w *Worker) (*metrics, error) {
-	var err error
-	keep := func(e error) {
-		if err == nil {
-			err = e
-		}
-	}
-	counter := func(name, unit, text string) metric.Int64Counter {
-		c, e := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(text))
-		keep(e)
-		return c
-	}
-	duration, e1 := m.Float64Histogram("rendezvous.sweep.duration", metric.WithUnit("s"), metric.WithDescription("Time of a pass in a tick, all its pages."),
-		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30))
-	oldest, e2 := m.Float64Gauge("rendezvous.sweep.oldest.due", metric.WithUnit("s"), metric.WithDescription("How long the row was due that a pass found due longest in its last tick."))
-	keep(e1)
-	keep(e2)
+	i := telemetry.Instruments{Meter: m}
 	made := &metrics{
-		ticks:     counter("rendezvous.sweep.ticks", "{tick}", "Ticks that ended with a report."),
-		rows:      counter("rendezvous.sweep.rows", "{row}", "Rows a pass was handed, by what became of them."),
-		pages:     counter("rendezvous.sweep.pages", "{page}", "Pages a pass worked; a pass whose count stands still does not run."),
-		saturated: counter("rendezvous.sweep.saturated", "{page}", "Pages after which more was due."),
-		failed:    counter("rendezvous.sweep.failed", "{page}", "Pages that failed as a whole."),
-		givenUp:   counter("rendezvous.sweep.given.up", "{message}", "Messages that their consumer gave up: exhausted ones ran out of deliveries, terminated ones their handler refused."),
-		retired:   counter("rendezvous.sweep.retired", "{event}", "Events that became dead letters because nobody wanted them, by reason."),
-		duration:  duration,
-		oldest:    oldest,
+		ticks:     i.Counter("rendezvous.sweep.ticks", "{tick}", "Ticks that ended with a report."),
+		rows:      i.Counter("rendezvous.sweep.rows", "{row}", "Rows a pass was handed, by what became of them."),
+		pages:     i.Counter("rendezvous.sweep.pages", "{page}", "Pages a pass worked; a pass whose count stands still does not run."),
+		saturated: i.Counter("rendezvous.sweep.saturated", "{page}", "Pages after which more was due."),
+		failed:    i.Counter("rendezvous.sweep.failed", "{page}", "Pages that failed as a whole."),
+		givenUp:   i.Counter("rendezvous.sweep.given.up", "{message}", "Messages that their consumer gave up: exhausted ones ran out of deliveries, terminated ones their handler refused."),
+		retired:   i.Counter("rendezvous.sweep.retired", "{event}", "Events that became dead letters because nobody wanted them, by reason."),
+		duration: i.Seconds("rendezvous.sweep.duration", "Time of a pass in a tick, all its pages.",
+			.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30),
+		oldest: i.Age("rendezvous.sweep.oldest.due", "How long the row was due that a pass found due longest in its last tick."),
 	}
-	keep(w.gauges(m))
-	if err != nil {
+	if err := cmp.Or(i.Err, w.gauges(m)); err != nil {
 		return nil, err
 	}
 	ctx := context.Background()
