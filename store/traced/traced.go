@@ -1,4 +1,5 @@
-// Package traced decorates a storage backend: a span and a duration for every transaction, by verb and outcome. It forwards everything.
+// Package traced decorates a storage backend: a span and a duration for every transaction, by verb and outcome, and a count of the records it wrote. It forwards
+// everything.
 package traced
 
 import (
@@ -21,24 +22,41 @@ type Backend struct {
 	tracer   trace.Tracer
 	clock    clock.Clock
 	duration metric.Float64Histogram
+	records  metric.Int64Counter
 }
 
 var _ backend.Backend = (*Backend)(nil)
 
-// Wrap makes a decorator. A meter that refuses the instrument leaves durations out.
+// Wrap makes a decorator. A meter that refuses an instrument leaves its numbers out.
 func Wrap(tracer trace.Tracer, meter metric.Meter, c clock.Clock) func(backend.Backend) backend.Backend {
 	duration, _ := meter.Float64Histogram("rendezvous.store.duration", metric.WithUnit("s"),
 		metric.WithDescription("Time of a store transaction, by verb and outcome: ok, stale (made anew), or the error's code."),
 		metric.WithExplicitBucketBoundaries(.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5))
+	records, err := meter.Int64Counter("rendezvous.store.records", metric.WithUnit("{record}"), metric.WithDescription("Records written to histories, by kind."))
+	if err == nil {
+		for _, kind := range [...]rendezvous.Kind{rendezvous.RunStarted, rendezvous.WaitRegistered, rendezvous.WaitAnswered} {
+			records.Add(context.Background(), 0, ofKind(kind)) // counters begin at 0, or the first increase is invisible to whoever looks at rates
+		}
+	}
 	return func(inner backend.Backend) backend.Backend {
-		return &Backend{inner: inner, tracer: tracer, clock: c, duration: duration}
+		return &Backend{inner: inner, tracer: tracer, clock: c, duration: duration, records: records}
 	}
 }
 
 // Update implements [backend.Backend].
 func (b *Backend) Update(ctx context.Context, verb string, fn func(ctx context.Context, tx backend.Tx) error) error {
 	ctx, end := b.begin(ctx, verb)
-	return end(b.inner.Update(ctx, verb, fn))
+	var wrote *backend.Changes // of the last try, where the backend makes more than one
+	err := end(b.inner.Update(ctx, verb, func(ctx context.Context, tx backend.Tx) error {
+		seen := &counted{Tx: tx}
+		err := fn(ctx, seen)
+		wrote = seen.changes
+		return err
+	}))
+	if err == nil {
+		b.recorded(ctx, wrote)
+	}
+	return err
 }
 
 // View implements [backend.Backend].
