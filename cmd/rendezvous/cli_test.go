@@ -35,7 +35,7 @@ type result struct {
 func newTool(t *testing.T, change ...func(*node.Config)) *tool {
 	t.Helper()
 	n := nodetest.Start(t, change...)
-	return &tool{t: t, dir: t.TempDir(), env: []string{"RENDEZVOUS_SERVER=http://" + n.HTTP, "RENDEZVOUS_TENANT=acme", "HOME=" + t.TempDir()}}
+	return &tool{t: t, dir: t.TempDir(), env: []string{"RENDEZVOUS_SERVER=http://" + n.HTTP, "RENDEZVOUS_TENANT=acme", "HOME=" + t.TempDir(), "RENDEZVOUS_METRICS=http://" + n.Admin}}
 }
 
 func (u *tool) run(args ...string) result {
@@ -310,6 +310,7 @@ func TestCompletionScriptsParse(t *testing.T) {
 	script := u.ok("", "completion", "bash")
 	for typed, want := range map[string]string{
 		"rendezvous ev": "event", "rendezvous event ": "erase get put", "rendezvous event put --ty": "--type", "rendezvous -t acme run hi": "", "rendezvous run hi": "history",
+		"rendezvous to": "top", "rendezvous top --i": "--interval",
 	} {
 		probe := script + "\nCOMP_WORDS=(" + typed
 		if strings.HasSuffix(typed, " ") {

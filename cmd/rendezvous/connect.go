@@ -32,27 +32,40 @@ type namedContext struct {
 	TokenFile string `json:"token_file"`
 }
 
-// client connects: flag over environment over context over default.
+// client connects.
 func (r *remote) client() (*client.Client, error) {
-	server, tenant, token := r.Server, r.Tenant, r.Token
+	at, err := r.resolved()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(client.Options{
+		URL: at.server, Tenant: at.tenant, Token: at.token,
+		Retry: client.Retry{Elapsed: patience}, // somebody sits in front of it
+	})
+}
+
+// place is where a plane is reached.
+type place struct{ server, tenant, token string }
+
+// resolved says where: flag over environment over context over default.
+func (r *remote) resolved() (place, error) {
+	at := place{r.Server, r.Tenant, r.Token}
 	if r.Context != "" {
 		named, err := loadContext(r.Context)
 		if err != nil {
-			return nil, err
+			return place{}, err
 		}
-		server, tenant = cmp.Or(server, named.Server), cmp.Or(tenant, named.Tenant)
-		if token == "" && named.TokenFile != "" {
+		at.server, at.tenant = cmp.Or(at.server, named.Server), cmp.Or(at.tenant, named.Tenant)
+		if at.token == "" && named.TokenFile != "" {
 			raw, err := os.ReadFile(named.TokenFile)
 			if err != nil {
-				return nil, rendezvous.InvalidField("token_file", "of context %q cannot be read", r.Context)
+				return place{}, rendezvous.InvalidField("token_file", "of context %q cannot be read", r.Context)
 			}
-			token = strings.TrimSpace(string(raw))
+			at.token = strings.TrimSpace(string(raw))
 		}
 	}
-	return client.New(client.Options{
-		URL: cmp.Or(server, client.DefaultURL), Tenant: tenant, Token: token,
-		Retry: client.Retry{Elapsed: patience}, // somebody sits in front of it
-	})
+	at.server = cmp.Or(at.server, client.DefaultURL)
+	return at, nil
 }
 
 func loadContext(name string) (namedContext, error) {

@@ -25,6 +25,7 @@ type cli struct {
 	Wait       waitCmd       `cmd:"" help:"Register, withdraw and list waits."`
 	Deadletter deadletterCmd `cmd:"" help:"See what nobody wanted, and give it another chance or drop it."`
 	System     systemCmd     `cmd:"" help:"What the plane says of itself."`
+	Top        topCmd        `cmd:"" help:"Watch the plane live: depths, ages, rates, passes, and what to look at."`
 	Backup     backupCmd     `cmd:"" help:"Back up the embedded store, also while it is in use."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring a store's schema up to this build, or copy a store to another."`
 	Doctor     doctorCmd     `cmd:"" help:"Check store, NATS and API, and say what is wrong."`
@@ -92,7 +93,7 @@ func settingsOnly(k *kong.Kong) error {
 // processes are the commands all of whose flags are settings, reaching the settings of all others: how a plane is reached.
 var (
 	processes = map[string]bool{"up": true, "schema": true, "backup": true, "doctor": true}
-	reaching  = []string{"server", "tenant", "token", "context", "output"}
+	reaching  = []string{"server", "tenant", "token", "context", "output", "metrics"}
 )
 
 type versionCmd struct{}

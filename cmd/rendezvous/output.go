@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -30,8 +31,17 @@ func (t *table) add(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-func (t *table) print() {
-	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+func (t *table) print() { t.write(os.Stdout) }
+
+// lines are the table's, its heads first.
+func (t *table) lines() []string {
+	var b strings.Builder
+	t.write(&b)
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+func (t *table) write(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, strings.Join(t.heads, "\t"))
 	for _, r := range t.rows {
 		fmt.Fprintln(w, strings.Join(r, "\t"))
