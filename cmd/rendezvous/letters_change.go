@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/client"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
@@ -44,6 +45,16 @@ func (c *letterChoice) selection() (wire.Selection, error) {
 	f, err := c.filter()
 	s.Filter, s.Bound = &f, rendezvous.MaxBatchItems
 	return s, err
+}
+
+// begin is what a change begins with: the plane, and the first page.
+func (c *letterChoice) begin(r *remote) (*client.Client, wire.Selection, error) {
+	s, err := c.selection()
+	if err != nil {
+		return nil, s, err
+	}
+	rdv, err := r.client()
+	return rdv, s, err
 }
 
 // each makes a change page by page, each under a name of its own so that any of them may be sent again, and gathers what became of the letters.
@@ -141,11 +152,7 @@ type letterRequeueCmd struct {
 }
 
 func (c *letterRequeueCmd) Run(ctx context.Context) error {
-	s, err := c.selection()
-	if err != nil {
-		return err
-	}
-	rdv, err := c.client()
+	rdv, s, err := c.begin(&c.remote)
 	if err != nil {
 		return err
 	}
@@ -165,11 +172,7 @@ type letterPurgeCmd struct {
 }
 
 func (c *letterPurgeCmd) Run(ctx context.Context) error {
-	s, err := c.selection()
-	if err != nil {
-		return err
-	}
-	rdv, err := c.client()
+	rdv, s, err := c.begin(&c.remote)
 	if err != nil {
 		return err
 	}
