@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/client"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
 type eventExplainCmd struct {
 	remote
+	watched
 	Source string `arg:"" help:"The event's source."`
 	ID     string `arg:"" help:"The event's id."`
 	RunID  string `name:"run" help:"With --effect: what stands between the event and that wait." placeholder:"RUN" and:"wait"`
@@ -19,31 +21,19 @@ type eventExplainCmd struct {
 }
 
 func (c *eventExplainCmd) Run(ctx context.Context) error {
-	rdv, err := c.client()
-	if err != nil {
-		return err
-	}
-	id, wait := rendezvous.EventID{Source: c.Source, ID: c.ID}, rendezvous.WaitID{RunID: c.RunID, Effect: c.Effect}
-	var x wire.Explanation
-	if wait == (rendezvous.WaitID{}) {
-		x, err = rdv.ExplainEvent(ctx, id)
-	} else {
-		x, err = rdv.ExplainPair(ctx, id, wait)
-	}
-	if err != nil {
-		return err
-	}
-	return show[wire.Explanation](&c.remote, x, nil, func() {
-		if x.Facts.Other != nil {
-			printPair(id, wait, x)
-			return
+	id := rendezvous.EventID{Source: c.Source, ID: c.ID}
+	e := explaining{event: id, wait: rendezvous.WaitID{RunID: c.RunID, Effect: c.Effect}, noun: "EVENT", what: c.Source + " " + c.ID}
+	if c.RunID == "" && c.Effect == "" {
+		e.alone = func(ctx context.Context, rdv *client.Client) (wire.Explanation, error) {
+			return rdv.ExplainEvent(ctx, id)
 		}
-		printExplanation("EVENT", c.Source+" "+c.ID, x)
-	})
+	}
+	return e.run(ctx, &c.remote, c.watched)
 }
 
 type waitExplainCmd struct {
 	remote
+	watched
 	RunID  string `arg:"" help:"The run that waits."`
 	Effect string `arg:"" help:"The wait's name."`
 	Source string `help:"With --id: what stands between the wait and that event." placeholder:"SOURCE" and:"event"`
@@ -51,26 +41,47 @@ type waitExplainCmd struct {
 }
 
 func (c *waitExplainCmd) Run(ctx context.Context) error {
-	rdv, err := c.client()
-	if err != nil {
-		return err
-	}
-	id, event := rendezvous.WaitID{RunID: c.RunID, Effect: c.Effect}, rendezvous.EventID{Source: c.Source, ID: c.ID}
-	var x wire.Explanation
-	if event == (rendezvous.EventID{}) {
-		x, err = rdv.ExplainWait(ctx, id)
-	} else {
-		x, err = rdv.ExplainPair(ctx, event, id)
-	}
-	if err != nil {
-		return err
-	}
-	return show[wire.Explanation](&c.remote, x, nil, func() {
-		if x.Facts.Other != nil {
-			printPair(event, id, x)
-			return
+	id := rendezvous.WaitID{RunID: c.RunID, Effect: c.Effect}
+	e := explaining{event: rendezvous.EventID{Source: c.Source, ID: c.ID}, wait: id, noun: "WAIT", what: c.Effect + " of run " + c.RunID}
+	if c.Source == "" && c.ID == "" {
+		e.alone = func(ctx context.Context, rdv *client.Client) (wire.Explanation, error) {
+			return rdv.ExplainWait(ctx, id)
 		}
-		printExplanation("WAIT", c.Effect+" of run "+c.RunID, x)
+	}
+	return e.run(ctx, &c.remote, c.watched)
+}
+
+// explaining is a question about one side, or about a pair.
+type explaining struct {
+	alone      func(ctx context.Context, rdv *client.Client) (wire.Explanation, error) // nil: the pair
+	event      rendezvous.EventID
+	wait       rendezvous.WaitID
+	noun, what string // the side asked about
+}
+
+func (e explaining) run(ctx context.Context, r *remote, w watched) error {
+	rdv, err := r.client()
+	if err != nil {
+		return err
+	}
+	ask := e.alone
+	if ask == nil {
+		ask = func(ctx context.Context, rdv *client.Client) (wire.Explanation, error) {
+			return rdv.ExplainPair(ctx, e.event, e.wait)
+		}
+	}
+	return w.watching(ctx, r, func(ctx context.Context) error {
+		x, err := ask(ctx, rdv)
+		if err != nil {
+			return err
+		}
+		return show[wire.Explanation](r, x, nil, func() {
+			if x.Facts.Other != nil {
+				printPair(e.event, e.wait, x)
+				return
+			}
+			printExplanation(e.noun, e.what, x)
+		})
 	})
 }
 

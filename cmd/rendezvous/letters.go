@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/client"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
@@ -42,25 +43,34 @@ func (f *letterFilter) filter() (wire.LetterFilter, error) {
 	return w, err
 }
 
+// letterLook are the flags of a look at those that a filter chooses.
+type letterLook struct {
+	letterFilter
+	watched
+}
+
+func (l *letterLook) look(ctx context.Context, r *remote, once func(ctx context.Context, rdv *client.Client, f wire.LetterFilter) error) error {
+	rdv, err := r.client()
+	if err != nil {
+		return err
+	}
+	f, err := l.filter()
+	if err != nil {
+		return err
+	}
+	return l.watching(ctx, r, func(ctx context.Context) error { return once(ctx, rdv, f) })
+}
+
 type letterListCmd struct {
 	remote
-	letterFilter
+	letterLook
 	Data   bool   `help:"Show payloads too."`
 	Limit  int    `help:"At most so many; 0: a page of 100."`
 	Cursor string `help:"Go on behind an earlier page."`
-	Watch  bool   `short:"w" help:"Show again every two seconds."`
 }
 
 func (c *letterListCmd) Run(ctx context.Context) error {
-	rdv, err := c.client()
-	if err != nil {
-		return err
-	}
-	f, err := c.filter()
-	if err != nil {
-		return err
-	}
-	return watching(ctx, c.Watch, func(ctx context.Context) error {
+	return c.look(ctx, &c.remote, func(ctx context.Context, rdv *client.Client, f wire.LetterFilter) error {
 		list, err := rdv.ListLetters(ctx, wire.ListLetters{Filter: f, Limit: c.Limit, Cursor: c.Cursor, IncludeData: c.Data})
 		if err != nil {
 			return err
@@ -85,21 +95,12 @@ func (c *letterListCmd) Run(ctx context.Context) error {
 
 type letterCountCmd struct {
 	remote
-	letterFilter
-	Cap   int  `help:"Count no further than this; 0: all."`
-	Watch bool `short:"w" help:"Show again every two seconds."`
+	letterLook
+	Cap int `help:"Count no further than this; 0: all."`
 }
 
 func (c *letterCountCmd) Run(ctx context.Context) error {
-	rdv, err := c.client()
-	if err != nil {
-		return err
-	}
-	f, err := c.filter()
-	if err != nil {
-		return err
-	}
-	return watching(ctx, c.Watch, func(ctx context.Context) error {
+	return c.look(ctx, &c.remote, func(ctx context.Context, rdv *client.Client, f wire.LetterFilter) error {
 		n, err := rdv.CountLetters(ctx, wire.CountLetters{Filter: f, Cap: c.Cap, ByReason: true})
 		if err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/cloudevents"
 )
 
@@ -76,20 +77,27 @@ func printJSON(v any, indent string) error {
 	return enc.Encode(v)
 }
 
-// watching repeats a command every two seconds on a cleared screen until it is interrupted.
-func watching(ctx context.Context, on bool, once func(ctx context.Context) error) error {
-	if !on {
+// watched is the flag of commands that can be looked at again and again.
+type watched struct {
+	Watch bool `short:"w" help:"Show again every two seconds."`
+}
+
+// watching repeats a command every two seconds, where that is asked, until it is interrupted: on a cleared screen where people look on.
+func (w watched) watching(ctx context.Context, r *remote, once func(ctx context.Context) error) error {
+	if !w.Watch {
 		return once(ctx)
 	}
-	tick := time.NewTicker(2 * time.Second)
+	tick := clock.System.NewTicker(2 * time.Second)
 	defer tick.Stop()
 	for {
-		fmt.Print("\033[H\033[2J")
-		if err := once(ctx); err != nil {
+		if r.Output == "table" && terminal(os.Stdout) {
+			fmt.Print("\033[H\033[2J")
+		}
+		if err := once(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 		select {
-		case <-tick.C:
+		case <-tick.C():
 		case <-ctx.Done():
 			return nil
 		}

@@ -69,9 +69,9 @@ func jsonPayload(flag, field string) (*wire.Payload, error) {
 
 type runShowCmd struct {
 	remote
+	watched
 	ID    string `arg:"" help:"A workflow's id, or a run's with --run."`
 	RunID bool   `name:"run" help:"The id is a run's."`
-	Watch bool   `short:"w" help:"Show again every two seconds."`
 }
 
 func (c *runShowCmd) Run(ctx context.Context) error {
@@ -83,7 +83,7 @@ func (c *runShowCmd) Run(ctx context.Context) error {
 	if c.RunID {
 		ref = wire.WorkflowRef{RunID: c.ID}
 	}
-	return watching(ctx, c.Watch, func(ctx context.Context) error {
+	return c.watching(ctx, &c.remote, func(ctx context.Context) error {
 		w, err := rdv.GetRun(ctx, ref)
 		switch {
 		case errors.Is(err, rendezvous.ErrNotFound) && !c.RunID:
@@ -197,13 +197,13 @@ func shorten(s string, most int) string {
 
 type runListCmd struct {
 	remote
+	watched
 	Type   []string `help:"Only of these types."`
 	Status []string `help:"Only of these statuses: running, paused, completed, failed, cancelled, timed_out."`
 	Queue  []string `help:"Only of these queues."`
 	Prefix string   `help:"Only workflow ids that begin so."`
 	Limit  int      `help:"At most so many; 0: a page of 100."`
 	Cursor string   `help:"Go on behind an earlier page."`
-	Watch  bool     `short:"w" help:"Show again every two seconds."`
 }
 
 func (c *runListCmd) Run(ctx context.Context) error {
@@ -215,7 +215,7 @@ func (c *runListCmd) Run(ctx context.Context) error {
 	for _, s := range c.Status {
 		req.Filter.Statuses = append(req.Filter.Statuses, rendezvous.Status(s))
 	}
-	return watching(ctx, c.Watch, func(ctx context.Context) error {
+	return c.watching(ctx, &c.remote, func(ctx context.Context) error {
 		list, err := rdv.ListRuns(ctx, req)
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 
 type systemCmd struct {
 	Info  systemInfoCmd  `cmd:"" help:"Version, store and depths."`
-	Check systemCheckCmd `cmd:"" help:"A verdict on the plane's health, with reasons; exit code 1 unless ok."`
+	Check systemCheckCmd `cmd:"" help:"A verdict on the plane's health, with reasons; exit code 1 unless ok, or watched."`
 }
 
 type systemInfoCmd struct{ remote }
@@ -40,27 +40,32 @@ func (c *systemInfoCmd) Run(ctx context.Context) error {
 	})
 }
 
-type systemCheckCmd struct{ remote }
+type systemCheckCmd struct {
+	remote
+	watched
+}
 
 func (c *systemCheckCmd) Run(ctx context.Context) error {
 	rdv, err := c.client()
 	if err != nil {
 		return err
 	}
-	r, err := rdv.Check(ctx)
-	if err != nil {
-		return err
-	}
-	if err := show[wire.Check](&c.remote, r, nil, func() {
-		fmt.Println(r.Verdict)
-		for _, reason := range r.Reasons {
-			fmt.Println("  " + reason)
+	return c.watching(ctx, &c.remote, func(ctx context.Context) error {
+		r, err := rdv.Check(ctx)
+		if err != nil {
+			return err
 		}
-	}); err != nil {
-		return err
-	}
-	if r.Verdict != "ok" {
-		return fmt.Errorf("the plane is %s", r.Verdict)
-	}
-	return nil
+		if err := show[wire.Check](&c.remote, r, nil, func() {
+			fmt.Println(r.Verdict)
+			for _, reason := range r.Reasons {
+				fmt.Println("  " + reason)
+			}
+		}); err != nil {
+			return err
+		}
+		if r.Verdict != wire.CheckOK && !c.Watch { // who watches wants to see it get well
+			return fmt.Errorf("the plane is %s", r.Verdict)
+		}
+		return nil
+	})
 }

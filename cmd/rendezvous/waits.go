@@ -91,13 +91,13 @@ func (c *waitWithdrawCmd) Run(ctx context.Context) error {
 
 type waitListCmd struct {
 	remote
+	watched
 	RunID  string `name:"run" help:"Only this run's."`
 	Type   string `help:"Only waits for this type of event."`
 	Key    string `help:"Only waits on this key, namespace=value." placeholder:"NS=VALUE"`
 	Parked bool   `help:"Only parked ones, next attempt first."`
 	Limit  int    `help:"At most so many; 0: a page of 100."`
 	Cursor string `help:"Go on behind an earlier page."`
-	Watch  bool   `short:"w" help:"Show again every two seconds."`
 }
 
 func (c *waitListCmd) Run(ctx context.Context) error {
@@ -113,7 +113,7 @@ func (c *waitListCmd) Run(ctx context.Context) error {
 		}
 		req.Filter.Key = &keys[0]
 	}
-	return watching(ctx, c.Watch, func(ctx context.Context) error {
+	return c.watching(ctx, &c.remote, func(ctx context.Context) error {
 		list, err := rdv.ListWaits(ctx, req)
 		if err != nil {
 			return err
