@@ -52,6 +52,10 @@ func (c *upCmd) welcome(ctx context.Context, n *node.Node, fresh bool) {
 	if !fresh { // what was tried before is in the store
 		name = clock.System.Now().Format("150405")
 	}
+	metrics := ""
+	if n.Admin != "127.0.0.1:7481" && n.Admin != "" {
+		metrics = " --metrics http://" + n.Admin
+	}
 	rdv, kind := os.Args[0]+" ", open.Kind(c.config().Store)
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nRendezvous is up.  API http://%s   health and metrics http://%s   NATS %s   store %s\n", n.HTTP, n.Admin, n.NATSURL, kind)
@@ -74,8 +78,9 @@ The other way round, the event first and then the wait, ends the same:
   %[1]sevent put --type parcel.delivered --source urn:post --id d-%[3]s --key order=order-%[3]s%[2]s
   %[1]swait register run-%[3]s delivery --type parcel.delivered --key order=order-%[3]s%[2]s
 
+Watch it live: %[1]stop%[2]s%[4]s
 See also: %[1]s--help, %[1]sdemo. Stop with Ctrl-C.
 
-`, rdv, server, name)
+`, rdv, server, name, metrics)
 	fmt.Print(b.String())
 }
