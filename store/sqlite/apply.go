@@ -218,6 +218,7 @@ func (w *writer) insertEvent(e *backend.Event) {
 	if e.OnlyArrived() {
 		w.one(insertArrivedSQL, e.LiveSince, e.ExpiresAt, e.Target, e.Digest, e.Number, e.Tenant, e.Source, e.ID, e.Type, keysText(e.Keys), e.ReceivedAt, actor, basis,
 			e.Trace.Parent, e.Trace.State, e.ContentType, e.Payload)
+		w.t.recent.add(e)
 	} else {
 		payload := e.Payload
 		if e.Shed {
@@ -248,6 +249,7 @@ func (w *writer) deadKeys(sql, tenant string, number int64, keys []rendezvous.Ke
 
 // updateEvent keeps the laws of key rows: a live event has its own and a dead letter its own, and nothing else has any.
 func (w *writer) updateEvent(e *backend.Event) {
+	w.t.recent.drop(e)
 	was, ok := w.t.loaded[e.Number]
 	if ok && e.Corrupt == nil && e.OnlyDied(&was) {
 		w.one(retireEventSQL, string(e.DeadReason), e.DeadDetail, e.DeadAt, e.Number, e.Version)
@@ -350,16 +352,18 @@ func (w *writer) updateWait(x *backend.Wait) {
 	}
 }
 
-// News of runs nobody drives. Where a mark stands, its age stays; unless the notices begin anew, they stay too and the earlier one wins.
+// News of runs nobody drives. Where a mark stands, its age stays; unless the notices begin anew, they stay too and the earlier one wins. An INSERT that may turn
+// into an UPDATE is twice as dear as one that may do nothing, and most marks are new.
 const (
-	insertMark = `
-INSERT INTO woken (tenant, workflow_id, run_id, queue, since, cause, seq, notices, next_notice_at, links) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (tenant, workflow_id) DO UPDATE SET
-	run_id = excluded.run_id, queue = excluded.queue, cause = excluded.cause, seq = excluded.seq, links = excluded.links,`
-	insertMarkSQL     = insertMark + ` next_notice_at = min(next_notice_at, excluded.next_notice_at)`
-	insertMarkAnewSQL = insertMark + ` notices = excluded.notices, next_notice_at = excluded.next_notice_at`
-	moveMarkSQL       = `UPDATE woken SET notices = ?, next_notice_at = ? WHERE tenant = ? AND workflow_id = ?`
-	deleteMarkSQL     = `DELETE FROM woken WHERE tenant = ? AND workflow_id = ?`
+	insertMarkSQL = `
+INSERT INTO woken (run_id, queue, cause, seq, links, notices, next_notice_at, since, tenant, workflow_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING`
+	updateMarkSQL = `
+UPDATE woken SET run_id = ?, queue = ?, cause = ?, seq = ?, links = ?, next_notice_at = min(next_notice_at, ?) WHERE tenant = ? AND workflow_id = ?`
+	updateMarkAnewSQL = `
+UPDATE woken SET run_id = ?, queue = ?, cause = ?, seq = ?, links = ?, notices = ?, next_notice_at = ? WHERE tenant = ? AND workflow_id = ?`
+	moveMarkSQL   = `UPDATE woken SET notices = ?, next_notice_at = ? WHERE tenant = ? AND workflow_id = ?`
+	deleteMarkSQL = `DELETE FROM woken WHERE tenant = ? AND workflow_id = ?`
 )
 
 func (w *writer) marks(c *backend.Changes) {
@@ -367,13 +371,24 @@ func (w *writer) marks(c *backend.Changes) {
 		w.any(deleteMarkSQL, k.Tenant, k.ID)
 	}
 	for _, m := range c.Woken {
-		sql := insertMarkSQL
-		if m.Anew {
-			sql = insertMarkAnewSQL
-		}
-		w.any(sql, m.Tenant, m.WorkflowID, m.RunID, m.Queue, m.Since, string(m.Cause), m.Seq, m.Notices, m.NextNoticeAt, linksText(m.Links))
+		w.mark(m)
 	}
 	for _, m := range c.MarkedWoken {
 		w.any(moveMarkSQL, m.Notices, m.NextNoticeAt, m.Tenant, m.WorkflowID)
+	}
+}
+
+func (w *writer) mark(m *backend.Woken) {
+	if w.err != nil {
+		return
+	}
+	news := []any{m.RunID, m.Queue, string(m.Cause), m.Seq, linksText(m.Links)}
+	n, err := w.t.exec(insertMarkSQL, append(news, m.Notices, m.NextNoticeAt, m.Since, m.Tenant, m.WorkflowID)...)
+	switch w.err = err; {
+	case err != nil || n == 1:
+	case m.Anew:
+		w.one(updateMarkAnewSQL, append(news, m.Notices, m.NextNoticeAt, m.Tenant, m.WorkflowID)...)
+	default:
+		w.one(updateMarkSQL, append(news, m.NextNoticeAt, m.Tenant, m.WorkflowID)...)
 	}
 }

@@ -54,6 +54,12 @@ func (r *reader) EventsByKey(ctx context.Context, keys []backend.EventKey, paylo
 	}
 	found := make(map[backend.EventKey]*backend.Event, len(keys))
 	for _, k := range keys {
+		if !payload {
+			if e := r.rememberedBy(k); e != nil {
+				found[k] = e
+				continue
+			}
+		}
 		if err := r.query(ctx, sql, func(c *columns) error { found[k] = r.decodeEvent(c); return nil }, k.Tenant, k.Source, k.ID); err != nil {
 			return nil, err
 		}
@@ -85,7 +91,10 @@ ORDER BY i.number LIMIT ? + 0`
 func (r *reader) LiveEvents(ctx context.Context, lookups []backend.Lookup) ([][]*backend.Event, error) {
 	found := make([][]*backend.Event, len(lookups))
 	for i, l := range lookups {
-		rows, err := r.eventRows(ctx, liveEventsSQL, lookupArgs(l)...)
+		rows, all, err := r.rememberedUnder(ctx, l)
+		if !all && err == nil {
+			rows, err = r.eventRows(ctx, liveEventsSQL, lookupArgs(l)...)
+		}
 		if err != nil {
 			return nil, err
 		}

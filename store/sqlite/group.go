@@ -120,7 +120,15 @@ func (b *Backend) savepoint(ctx context.Context, fn func(ctx context.Context, tx
 			return err
 		}
 	}
-	tx := &transaction{reader: reader{conn: b.conn, prepared: b.prepared, now: rendezvous.Instant(b.clock.Now()), loaded: map[int64]backend.Event{}}, counts: &b.counts}
+	tx := &transaction{reader: reader{
+		conn: b.conn, prepared: b.prepared, now: rendezvous.Instant(b.clock.Now()), loaded: map[int64]backend.Event{}, recent: b.recent,
+	}, counts: &b.counts}
+	b.recent.changed = false
+	if first {
+		if err := b.recent.begin(ctx, &tx.reader); err != nil {
+			return err
+		}
+	}
 	if err := fn(ctx, tx); err != nil {
 		return err
 	}
@@ -142,6 +150,9 @@ func (b *Backend) savepoint(ctx context.Context, fn func(ctx context.Context, tx
 // undo takes back what the savepoint changed, and what it reserved of the numbers, and reports whether the group ended with it, because it has no other
 // member. Some errors (a full disk, a failing one) make SQLite undo the whole transaction: then the group is lost.
 func (b *Backend) undo(g *group, before [kinds]counter) (alone bool) {
+	if b.recent.changed {
+		b.recent.forget()
+	}
 	alone = g.members == 0
 	lost := b.conn.AutocommitEnabled()
 	if !lost && !alone && b.run("ROLLBACK TO verb") == nil && b.run("RELEASE verb") == nil {
@@ -149,6 +160,9 @@ func (b *Backend) undo(g *group, before [kinds]counter) (alone bool) {
 			b.counts[i].reserved = before[i].reserved
 		}
 		return false
+	}
+	if !alone {
+		b.recent.forget()
 	}
 	if !lost {
 		_ = b.run("ROLLBACK") // nobody is told that anything was done
@@ -172,6 +186,7 @@ func (b *Backend) commitGroup() {
 		b.foldWAL()
 		return
 	}
+	b.recent.forget()
 	err := translate(raw)
 	if sqlite.ErrCode(raw).ToPrimary() == sqlite.ResultIOErr {
 		// The WAL may hold the commit or may not; only reading it anew tells, and a reader may see it and it be gone after that.

@@ -52,6 +52,7 @@ type Backend struct {
 	turn     chan struct{} // holds one token: who took it has what is below
 	conn     *sqlite.Conn
 	prepared prepared
+	recent   *recent
 	group    *group // the open one; nil where no transaction is
 	counts   [kinds]counter
 	closed   bool
@@ -77,7 +78,7 @@ func Open(ctx context.Context, c Config) (*Backend, error) {
 	case c.Readers < 1 || c.Readers > 1000:
 		return nil, rendezvous.InvalidField("readers", "%d is outside 1..1000", c.Readers)
 	}
-	b := &Backend{clock: c.Clock, dir: c.Dir, turn: make(chan struct{}, 1), prepared: prepared{}, reading: map[*sqlite.Conn]prepared{}}
+	b := &Backend{clock: c.Clock, dir: c.Dir, turn: make(chan struct{}, 1), prepared: prepared{}, recent: newRecent(), reading: map[*sqlite.Conn]prepared{}}
 	if err := b.open(ctx, c); err != nil {
 		return nil, errors.Join(err, b.release())
 	}

@@ -18,6 +18,7 @@ type reader struct {
 	prepared prepared // of the connection; nil where it is used once
 	now      time.Time
 	loaded   map[int64]backend.Event // events as they were read, by number; nil where nothing will be changed
+	recent   *recent                 // the writer's; nil beside it
 }
 
 // prepared are a connection's statements. The driver keeps them too, but clears their bindings before it hands one out again, which makes SQLite plan it anew: its
