@@ -18,6 +18,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/fault"
+	"github.com/rendezvous-events/rendezvous/store/memory"
 	"github.com/rendezvous-events/rendezvous/store/open"
 	"github.com/rendezvous-events/rendezvous/sweep"
 )
@@ -33,6 +34,7 @@ type plane struct {
 	store  store.Store
 	tenant store.Tenant
 	faults *fault.Backend
+	damage memory.Damage
 	sender *sender
 	stall  time.Duration // how long a tick may take before the clock moves on under it
 }
@@ -42,6 +44,7 @@ func newPlane(t *testing.T, change ...func(backend.Backend) backend.Backend) *pl
 	p := &plane{t: t, clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), sender: &sender{}, stall: patience}
 	var err error
 	p.store, err = open.Open(t.Context(), "memory:", open.Options{Clock: p.clock, Wrap: func(b backend.Backend) backend.Backend {
+		p.damage = b.(*memory.Backend).Damage()
 		for _, c := range change {
 			b = c(b)
 		}

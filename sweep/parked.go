@@ -58,7 +58,7 @@ func deferral(row store.TakenWait, o store.Offer) (store.ParkItem, bool) {
 	switch {
 	case o.Outcome == store.OfferParked && !o.Quarantined:
 		item.Cause, item.RetryIn = store.ParkLeased, min(o.Remaining+jitter(500*time.Millisecond), parkedMost)
-	case o.Outcome == store.OfferFailed:
+	case o.Outcome == store.OfferFailed && !o.Quarantined: // the store has counted most failures, and a take only once
 		item.Cause, item.RetryIn = store.ParkFailed, failedPause(row.Attempts)
 		item.Error = string(rendezvous.AsError(o.Err).Code)
 	default:

@@ -17,12 +17,13 @@ type Counts struct {
 	Locks     int64 // of sets of workflow rows
 	Histories int64 // reads of histories
 	Records   int64 // records those answered
+	Writes    int64 // sets of changes that were not empty
 }
 
 // Counting forwards to a backend and counts.
 type Counting struct {
 	backend.Backend
-	updates, views, locks, histories, records atomic.Int64
+	updates, views, locks, histories, records, writes atomic.Int64
 }
 
 // Count puts b behind counters.
@@ -32,12 +33,13 @@ func Count(b backend.Backend) *Counting { return &Counting{Backend: b} }
 func (c *Counting) Counts() Counts {
 	return Counts{
 		Updates: c.updates.Load(), Views: c.views.Load(), Locks: c.locks.Load(), Histories: c.histories.Load(), Records: c.records.Load(),
+		Writes: c.writes.Load(),
 	}
 }
 
 // Reset begins to count anew.
 func (c *Counting) Reset() {
-	for _, n := range [...]*atomic.Int64{&c.updates, &c.views, &c.locks, &c.histories, &c.records} {
+	for _, n := range [...]*atomic.Int64{&c.updates, &c.views, &c.locks, &c.histories, &c.records, &c.writes} {
 		n.Store(0)
 	}
 }
@@ -84,6 +86,14 @@ func (t countedTx) History(ctx context.Context, key backend.WorkflowKey, from, t
 func (t countedTx) LockWorkflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
 	t.counts.locks.Add(1)
 	return t.Tx.LockWorkflows(ctx, keys)
+}
+
+// Apply implements [backend.Tx].
+func (t countedTx) Apply(ctx context.Context, c *backend.Changes) error {
+	if !c.Empty() {
+		t.counts.writes.Add(1)
+	}
+	return t.Tx.Apply(ctx, c)
 }
 
 // mostSteps is more than any verb takes.

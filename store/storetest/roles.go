@@ -14,6 +14,7 @@ var roles = []role{
 	{"dead_letters", deadLetters},
 	{"dead_requeueing", deadRequeueing},
 	{"dead_walking", deadWalking},
+	{"sweeping", sweepings},
 	{"explain_events", explainEvents},
 	{"explain_waits", explainWaits},
 	{"meeting_model", meetingModel},

@@ -96,18 +96,23 @@ func (h *Harness) SweepUnmet(t testing.TB) Delivery {
 // SweepParked takes what is parked and due and delivers it, or parks it again as the sweeper does.
 func (h *Harness) SweepParked(t testing.TB) Delivery {
 	t.Helper()
-	taken := must(h.Store.TakeParked(ctx, sweepPage, sweepHold))(t, "take parked waits")
-	if len(taken.Rows) == 0 {
+	return h.deliverTaken(t, must(h.Store.TakeParked(ctx, sweepPage, sweepHold))(t, "take parked waits").Rows)
+}
+
+// deliverTaken delivers a page of takes.
+func (h *Harness) deliverTaken(t testing.TB, taken []store.TakenWait) Delivery {
+	t.Helper()
+	if len(taken) == 0 {
 		return Delivery{}
 	}
-	refs := make([]store.WaitRef, len(taken.Rows))
-	for i, w := range taken.Rows {
+	refs := make([]store.WaitRef, len(taken))
+	for i, w := range taken {
 		refs[i] = store.WaitRef{Tenant: w.Tenant, WaitID: w.WaitID, Keys: w.Keys}
 	}
 	out := must(h.Store.DeliverParked(ctx, refs, now))(t, "deliver parked waits")
 	var again []store.ParkItem
 	for i, o := range out.Items {
-		item := store.ParkItem{Tenant: refs[i].Tenant, WaitID: refs[i].WaitID, Take: taken.Rows[i].Take, RetryIn: time.Second}
+		item := store.ParkItem{Tenant: refs[i].Tenant, WaitID: refs[i].WaitID, Take: taken[i].Take, RetryIn: time.Second}
 		switch o.Outcome {
 		case store.OfferParked:
 			item.Cause = store.ParkLeased

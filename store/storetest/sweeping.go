@@ -1,0 +1,259 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
+	"github.com/rendezvous-events/rendezvous/store/backend"
+)
+
+// sweepings are the cases of passes that have more before them than a page (SW-15, SW-25, SW-27, SW-35).
+var sweepings = []Case{
+	{Name: "SW-15 128 pairs that fail for ever hide no good one behind them, back off and end quarantined", Run: poisonInFront},
+	{Name: "SW-25 a tenant with many due rows keeps another one's single row out of no first page", Run: manyBesideOne},
+	{Name: "SW-27 SW-21 passes with nothing due write nothing", Run: quietPasses},
+	{Name: "SW-35 depths are exact to the cap, and say where they are capped", Run: depthsCapped},
+}
+
+// parkedTick works pages of parked waits as a tick of the sweeper does, of that many rows each.
+func (h *Harness) parkedTick(t testing.TB, limit int) (made Delivery, pages int) {
+	t.Helper()
+	for pages < 20 {
+		pages++
+		taken := must(h.Store.TakeParked(ctx, limit, sweepHold))(t, "take parked waits")
+		if len(taken.Rows) > limit {
+			t.Fatalf("a page of %d rows", len(taken.Rows))
+		}
+		made.add(h.deliverTaken(t, taken.Rows))
+		if !taken.Saturated {
+			break
+		}
+	}
+	return made, pages
+}
+
+func (d *Delivery) add(o Delivery) {
+	d.Offers, d.Resume = append(d.Offers, o.Offers...), append(d.Resume, o.Resume...)
+}
+
+func poisonInFront(t *testing.T, h *Harness) {
+	const many, page = 128, 32
+	f := h.Fix(t)
+	var bad []*Flow
+	for range many {
+		r, e := parkedBy(t, f)
+		done(t, "damage", h.Damage.Event(f.Name(), e.EventID))
+		bad = append(bad, r)
+	}
+	h.Advance(time.Second)
+	good, e := parkedBy(t, f) // due behind them
+	h.Advance(3 * time.Second)
+	first, pages := h.parkedTick(t, page)
+	eq(t, "pages of the first tick, and what failed", []any{pages, len(first.Made(store.OfferFailed))}, []any{5, many})
+	good.WantAnswered("w", e)
+	beside, e := parkedBy(t, f)
+	h.Advance(3 * time.Second)
+	h.parkedTick(t, page)
+	beside.WantAnswered("w", e)
+
+	parked := func() (rows []store.WaitRow, last time.Time) {
+		for cursor := ""; ; {
+			got := must(f.ParkedWaits(ctx, store.WaitFilter{}, 0, cursor))(t, "list parked waits")
+			rows = append(rows, got.Waits...)
+			if cursor = got.NextCursor; cursor == "" {
+				break
+			}
+		}
+		for _, w := range rows {
+			if w.State == rendezvous.WaitParked && w.NextAttemptAt.After(last) {
+				last = w.NextAttemptAt
+			}
+		}
+		return rows, last
+	}
+	var pauses []time.Duration
+	for ticks := 0; ; ticks++ {
+		rows, last := parked()
+		eq(t, "listed", len(rows), many)
+		if last.IsZero() {
+			break
+		}
+		if ticks > 2*rendezvous.QuarantineAfter {
+			t.Fatal("the poison is not quarantined")
+		}
+		pauses = append(pauses, last.Sub(h.Now(t)))
+		h.Advance(max(last.Sub(h.Now(t)), 0))
+		h.parkedTick(t, page)
+	}
+	if n := len(pauses); n < 10 || pauses[0] > 10*time.Second || pauses[n-1] < 2*time.Minute {
+		t.Fatalf("the pauses do not grow: %v", pauses)
+	}
+	rows, _ := parked()
+	for _, w := range rows {
+		if w.State != rendezvous.WaitQuarantined || w.Attempts != rendezvous.QuarantineAfter || w.LastError == "" || w.QuarantinedAt.IsZero() {
+			t.Fatalf("listed: %+v", w)
+		}
+	}
+	why := bad[many/2].WhyWait("w")
+	eq(t, "explained", []any{why.Verdict, why.Facts.Hold.State, why.Facts.Hold.LastError != ""}, []any{rendezvous.VerdictHeld, rendezvous.HoldQuarantined, true})
+	h.Advance(time.Hour)
+	h.Untaken(t)
+}
+
+// Owed is how Owe leaves its runs.
+type Owed int
+
+// The ways.
+const (
+	OwedParked Owed = iota // the wait holds the event, which nobody recorded, and a notice of the run is due
+	OwedApart              // event and wait are both there, and nobody offered the one to the other
+)
+
+// Owe makes n runs of a tenant that were forgotten, each with a wait and the event that meets it, as lost notices and dead workers would leave them.
+func Owe(tb testing.TB, b backend.Backend, tenant string, n int, how Owed) {
+	tb.Helper()
+	for from := 0; from < n; from += batchSize {
+		StartRuns(tb, b, tenant, from, min(batchSize, n-from))
+	}
+	for from := 0; from < n; from += batchSize {
+		err := b.Update(ctx, "test", func(ctx context.Context, tx backend.Tx) error {
+			c, err := owe(ctx, tx, tenant, from, min(batchSize, n-from), how)
+			return errors.Join(err, tx.Apply(ctx, c))
+		})
+		done(tb, "fill", err)
+	}
+}
+
+func owe(ctx context.Context, tx backend.Tx, tenant string, from, n int, how Owed) (*backend.Changes, error) {
+	c := &backend.Changes{}
+	keys := make([]backend.WorkflowKey, n)
+	for i := range n {
+		keys[i] = backend.WorkflowKey{Tenant: tenant, ID: fmt.Sprintf("run-%06d", from+i)}
+	}
+	flows, err1 := tx.LockWorkflows(ctx, keys)
+	events, err2 := tx.NewEventNumbers(ctx, n)
+	waits, err3 := tx.NewWaitNumbers(ctx, 2*n)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return c, err
+	}
+	for i, k := range keys {
+		f, e, w := flows[k], EventsOf(tenant, from+i, 1)[0].Event, WaitsOf(tenant, from+i, 1)[0].Wait
+		f.Head, f.OpenWaits = 2, 1
+		c.Workflows = append(c.Workflows, f)
+		c.Records = append(c.Records, &backend.Record{Tenant: tenant, WorkflowID: k.ID, Record: rendezvous.Record{
+			Seq: 2, RunID: k.ID, Kind: rendezvous.WaitRegistered, V: rendezvous.KindVersion, Effect: w.Effect, Attempt: 1, RecordedAt: tx.Now(),
+			Data: rendezvous.EncodeData(rendezvous.WaitRegisteredData{Type: w.Type, Keys: w.Keys}),
+		}})
+		event := &backend.Event{
+			Number: events[i], Tenant: tenant, Source: e.Source, ID: e.ID, Type: e.Type, Keys: e.Keys, ContentType: e.ContentType, Payload: e.Payload, HasPayload: true,
+			Digest: make([]byte, 32), ReceivedAt: tx.Now(), LiveSince: tx.Now(), State: rendezvous.EventLive,
+		}
+		wait := &backend.Wait{
+			Number: waits[2*i], Tenant: tenant, RunID: k.ID, Effect: w.Effect, WorkflowID: k.ID, Shard: f.Shard, Attempt: 1, Type: w.Type, Keys: w.Keys,
+			RegisteredAt: tx.Now(), OpenSince: tx.Now(),
+		}
+		if how == OwedParked {
+			event.State, event.ClaimRun, event.ClaimEffect, event.ClaimedAt = rendezvous.EventClaimed, k.ID, w.Effect, tx.Now()
+			wait.Held = &backend.HeldEvent{Number: event.Number, Source: e.Source, ID: e.ID, Claim: waits[2*i+1]}
+			wait.ParkedAt, wait.NextAttemptAt = tx.Now(), tx.Now()
+			c.Woken = append(c.Woken, &backend.Woken{
+				Tenant: tenant, WorkflowID: k.ID, RunID: k.ID, Queue: f.Queue, Since: tx.Now(), Cause: rendezvous.CauseStarted, Seq: 1, NextNoticeAt: tx.Now(),
+			})
+		}
+		c.NewEvents, c.NewWaits = append(c.NewEvents, event), append(c.NewWaits, wait)
+	}
+	return c, nil
+}
+
+func manyBesideOne(t *testing.T, h *Harness) {
+	const many, page = 1000, 100
+	Owe(t, h.backend, "acme", many, OwedParked)
+	Owe(t, h.backend, "umbrella", many, OwedApart)
+	h.Advance(time.Second) // the others are due longer
+	Owe(t, h.backend, "globex", 1, OwedParked)
+	Owe(t, h.backend, "hooli", 1, OwedApart)
+	h.Advance(grace + time.Second)
+	full := func(what, tenant string, saturated bool, tenants []string) {
+		t.Helper()
+		found := 0
+		for _, name := range tenants {
+			if name == tenant {
+				found++
+			}
+		}
+		eq(t, what+": rows, the lone tenant's, more", []any{len(tenants), found, saturated}, []any{page, 1, true})
+	}
+	var names []string
+	parked := must(h.Store.TakeParked(ctx, page, 0))(t, "take parked waits")
+	for _, r := range parked.Rows {
+		names = append(names, r.Tenant)
+	}
+	full("parked", "globex", parked.Saturated, names)
+	names = nil
+	woken := must(h.Store.TakeWoken(ctx, page))(t, "take woken runs")
+	for _, r := range woken.Rows {
+		names = append(names, r.Tenant)
+	}
+	full("woken", "globex", woken.Saturated, names)
+	names = nil
+	unmet, _, err := h.Store.TakeUnmet(ctx, grace, page, 0, "")
+	done(t, "take unmet events", err)
+	for _, r := range unmet.Rows {
+		names = append(names, r.Tenant)
+	}
+	full("unmet", "hooli", unmet.Saturated, names)
+
+	made := h.deliverTaken(t, parked.Rows) // and what was made can be worked
+	eq(t, "delivered", len(made.Made(store.OfferDelivered)), page)
+}
+
+func quietPasses(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	waiting, driven, paused := f.Start(), f.Start(), f.Start()
+	waiting.Waits("w", "paid", K("order", "1"))
+	driven.Drive().Waits("w", "paid", K("order", "2"))
+	f.Send(func() rendezvous.Event { e := EventOf("paid", K("order", "2")); return e }()) // parked, its run is leased
+	f.PutNew("paid", K("order", "3"))
+	paused.Waits("w", "shipped", K("order", "1"))
+	answered := f.Start()
+	answered.Waits("w", "paid", K("order", "4"))
+	f.Send(EventOf("paid", K("order", "4")))
+	h.SweepUnmet(t)
+	h.SweepWoken(t)
+	h.Counting.Reset()
+	eq(t, "unmet", len(h.SweepUnmet(t).Offers), 0)
+	eq(t, "parked", len(h.Take(t)), 0)
+	eq(t, "woken", len(h.SweepWoken(t)), 0)
+	eq(t, "abandoned", len(h.SweepLeases(t)), 0)
+	eq(t, "retired", len(must(h.Store.SweepUnclaimed(ctx, h.Now(t).Add(-time.Hour), now, "", 0))(t, "sweep").Retired), 0)
+	eq(t, "writes", h.Counting.Counts().Writes, 0)
+}
+
+func depthsCapped(t *testing.T, h *Harness) {
+	const most, more = 10, 15
+	Owe(t, h.backend, "acme", more, OwedParked)
+	Owe(t, h.backend, "globex", most-1, OwedApart)
+	f := h.FixOf(t, "umbrella")
+	var letters []rendezvous.Event
+	for range more {
+		letters = append(letters, f.PutNew("paid"))
+	}
+	h.Advance(time.Second)
+	eq(t, "retired", len(must(f.SweepUnclaimed(ctx, h.Now(t), now, "", 0))(t, "sweep").Retired), len(letters))
+	depths := func(most int) (d backend.Depths) {
+		done(t, "depths", h.backend.View(ctx, "test", func(ctx context.Context, r backend.Reader) (err error) {
+			d, err = r.Depths(ctx, most)
+			return err
+		}))
+		return d
+	}
+	capped, exact := depths(most), depths(more)
+	eq(t, "capped", []int{capped.LiveEvents, capped.OpenWaits, capped.ParkedWaits, capped.Woken, capped.Dead[rendezvous.DeadUnclaimed]}, []int{most - 1, most - 1, most, most, most})
+	eq(t, "exact", []int{exact.LiveEvents, exact.OpenWaits, exact.ParkedWaits, exact.Woken, exact.Dead[rendezvous.DeadUnclaimed]}, []int{most - 1, most - 1, more, more, more})
+	eq(t, "said of all", must(h.Store.Depths(ctx))(t, "depths").Capped, false)
+}
