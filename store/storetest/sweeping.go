@@ -110,11 +110,13 @@ type Owed int
 
 // The ways.
 const (
-	OwedParked Owed = iota // the wait holds the event, which nobody recorded, and a notice of the run is due
-	OwedApart              // event and wait are both there, and nobody offered the one to the other
+	OwedParked Owed = iota // its wait holds an event that nobody recorded
+	OwedApart              // its wait and an event that meets it are both there, and nobody offered the one to the other
+	OwedNotice             // a RESUME of it is due
 )
 
-// Owe makes n runs of a tenant that were forgotten, each with a wait and the event that meets it, as lost notices and dead workers would leave them.
+// Owe makes n runs of a tenant that were forgotten, as lost notices and dead workers would leave them; those with a wait and an event have what [WaitsOf] and
+// [EventsOf] say.
 func Owe(tb testing.TB, b backend.Backend, tenant string, n int, how Owed) {
 	tb.Helper()
 	for from := 0; from < n; from += batchSize {
@@ -122,14 +124,29 @@ func Owe(tb testing.TB, b backend.Backend, tenant string, n int, how Owed) {
 	}
 	for from := 0; from < n; from += batchSize {
 		err := b.Update(ctx, "test", func(ctx context.Context, tx backend.Tx) error {
-			c, err := owe(ctx, tx, tenant, from, min(batchSize, n-from), how)
+			n := min(batchSize, n-from)
+			if how == OwedNotice {
+				return tx.Apply(ctx, oweNotices(tx.Now(), tenant, from, n))
+			}
+			c, err := owePairs(ctx, tx, tenant, from, n, how == OwedParked)
 			return errors.Join(err, tx.Apply(ctx, c))
 		})
 		done(tb, "fill", err)
 	}
 }
 
-func owe(ctx context.Context, tx backend.Tx, tenant string, from, n int, how Owed) (*backend.Changes, error) {
+func oweNotices(now time.Time, tenant string, from, n int) *backend.Changes {
+	c := &backend.Changes{}
+	for i := range n {
+		id := fmt.Sprintf("run-%06d", from+i)
+		c.Woken = append(c.Woken, &backend.Woken{
+			Tenant: tenant, WorkflowID: id, RunID: id, Queue: "default", Since: now, Cause: rendezvous.CauseStarted, Seq: 1, NextNoticeAt: now,
+		})
+	}
+	return c
+}
+
+func owePairs(ctx context.Context, tx backend.Tx, tenant string, from, n int, parked bool) (*backend.Changes, error) {
 	c := &backend.Changes{}
 	keys := make([]backend.WorkflowKey, n)
 	for i := range n {
@@ -157,13 +174,10 @@ func owe(ctx context.Context, tx backend.Tx, tenant string, from, n int, how Owe
 			Number: waits[2*i], Tenant: tenant, RunID: k.ID, Effect: w.Effect, WorkflowID: k.ID, Shard: f.Shard, Attempt: 1, Type: w.Type, Keys: w.Keys,
 			RegisteredAt: tx.Now(), OpenSince: tx.Now(),
 		}
-		if how == OwedParked {
+		if parked {
 			event.State, event.ClaimRun, event.ClaimEffect, event.ClaimedAt = rendezvous.EventClaimed, k.ID, w.Effect, tx.Now()
 			wait.Held = &backend.HeldEvent{Number: event.Number, Source: e.Source, ID: e.ID, Claim: waits[2*i+1]}
 			wait.ParkedAt, wait.NextAttemptAt = tx.Now(), tx.Now()
-			c.Woken = append(c.Woken, &backend.Woken{
-				Tenant: tenant, WorkflowID: k.ID, RunID: k.ID, Queue: f.Queue, Since: tx.Now(), Cause: rendezvous.CauseStarted, Seq: 1, NextNoticeAt: tx.Now(),
-			})
 		}
 		c.NewEvents, c.NewWaits = append(c.NewEvents, event), append(c.NewWaits, wait)
 	}
@@ -172,44 +186,39 @@ func owe(ctx context.Context, tx backend.Tx, tenant string, from, n int, how Owe
 
 func manyBesideOne(t *testing.T, h *Harness) {
 	const many, page = 1000, 100
-	Owe(t, h.backend, "acme", many, OwedParked)
-	Owe(t, h.backend, "umbrella", many, OwedApart)
+	ways := []Owed{OwedParked, OwedApart, OwedNotice}
+	for _, how := range ways {
+		Owe(t, h.backend, fmt.Sprint("many-", how), many, how)
+	}
 	h.Advance(time.Second) // the others are due longer
-	Owe(t, h.backend, "globex", 1, OwedParked)
-	Owe(t, h.backend, "hooli", 1, OwedApart)
+	for _, how := range ways {
+		Owe(t, h.backend, fmt.Sprint("one-", how), 1, how)
+	}
 	h.Advance(grace + time.Second)
-	full := func(what, tenant string, saturated bool, tenants []string) {
-		t.Helper()
-		found := 0
-		for _, name := range tenants {
-			if name == tenant {
-				found++
-			}
-		}
-		eq(t, what+": rows, the lone tenant's, more", []any{len(tenants), found, saturated}, []any{page, 1, true})
-	}
-	var names []string
 	parked := must(h.Store.TakeParked(ctx, page, 0))(t, "take parked waits")
-	for _, r := range parked.Rows {
-		names = append(names, r.Tenant)
-	}
-	full("parked", "globex", parked.Saturated, names)
-	names = nil
+	fullPage(t, OwedParked, parked, func(r store.TakenWait) string { return r.Tenant })
 	woken := must(h.Store.TakeWoken(ctx, page))(t, "take woken runs")
-	for _, r := range woken.Rows {
-		names = append(names, r.Tenant)
-	}
-	full("woken", "globex", woken.Saturated, names)
-	names = nil
+	fullPage(t, OwedNotice, woken, func(r store.ResumeRef) string { return r.Tenant })
 	unmet, _, err := h.Store.TakeUnmet(ctx, grace, page, 0, "")
 	done(t, "take unmet events", err)
-	for _, r := range unmet.Rows {
-		names = append(names, r.Tenant)
-	}
-	full("unmet", "hooli", unmet.Saturated, names)
+	fullPage(t, OwedApart, unmet, func(r store.UnmetPair) string { return r.Tenant })
+	eq(t, "delivered of what was taken", len(h.deliverTaken(t, parked.Rows).Made(store.OfferDelivered)), page)
 
-	made := h.deliverTaken(t, parked.Rows) // and what was made can be worked
-	eq(t, "delivered", len(made.Made(store.OfferDelivered)), page)
+	// Of a tenant alone, the longest due first.
+	first := must(h.Store.TakeParked(ctx, 1, 0))(t, "take a parked wait").Rows[0]
+	eq(t, "the next one", first.RunID, fmt.Sprintf("run-%06d", page-1))
+}
+
+// fullPage fails the test unless the page is full and has the lone tenant's row.
+func fullPage[T any](t *testing.T, how Owed, taken store.Taken[T], tenant func(T) string) {
+	t.Helper()
+	lone := 0
+	for _, r := range taken.Rows {
+		if tenant(r) == fmt.Sprint("one-", how) {
+			lone++
+		}
+	}
+	eq(t, "rows, the lone tenant's, more", []any{len(taken.Rows), lone, taken.Saturated}, []any{100, 1, true})
 }
 
 func quietPasses(t *testing.T, h *Harness) {
@@ -217,7 +226,7 @@ func quietPasses(t *testing.T, h *Harness) {
 	waiting, driven, paused := f.Start(), f.Start(), f.Start()
 	waiting.Waits("w", "paid", K("order", "1"))
 	driven.Drive().Waits("w", "paid", K("order", "2"))
-	f.Send(func() rendezvous.Event { e := EventOf("paid", K("order", "2")); return e }()) // parked, its run is leased
+	f.Send(EventOf("paid", K("order", "2"))) // parked, its run is leased
 	f.PutNew("paid", K("order", "3"))
 	paused.Waits("w", "shipped", K("order", "1"))
 	answered := f.Start()
@@ -238,6 +247,7 @@ func depthsCapped(t *testing.T, h *Harness) {
 	const most, more = 10, 15
 	Owe(t, h.backend, "acme", more, OwedParked)
 	Owe(t, h.backend, "globex", most-1, OwedApart)
+	Owe(t, h.backend, "hooli", more, OwedNotice)
 	f := h.FixOf(t, "umbrella")
 	var letters []rendezvous.Event
 	for range more {
