@@ -63,3 +63,24 @@ func TestPlans(t *testing.T) {
 		}
 	}
 }
+
+// SW-35: live events are counted from one index in its order, which ends at the cap: nothing is sorted, and no row is looked up behind it.
+func TestLiveDepthIsCountedFromItsIndex(t *testing.T) {
+	b, err := Open(context.Background(), Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var plan []string
+	err = (&reader{conn: b.conn}).query(context.Background(), "EXPLAIN QUERY PLAN "+liveDepthSQL, func(c *columns) error {
+		c.Bigint()
+		c.Bigint()
+		c.Bigint()
+		plan = append(plan, c.Text())
+		return nil
+	})
+	steps := strings.Join(plan, "; ")
+	if err != nil || !strings.Contains(steps, "USING COVERING INDEX event_keys_since") || strings.Contains(steps, "TEMP B-TREE") {
+		t.Errorf("%s (%v)", steps, err)
+	}
+}

@@ -164,7 +164,7 @@ func (r *reader) ListQuarantined(ctx context.Context, tenant string, after backe
 const (
 	liveDepthSQL = `
 SELECT count(*), min(live_since) FROM (
-	SELECT min(live_since) AS live_since FROM event_keys INDEXED BY event_keys_number GROUP BY number ORDER BY number LIMIT ? + 0)`
+	SELECT live_since FROM event_keys INDEXED BY event_keys_since GROUP BY tenant, expires_at IS NOT NULL, live_since, number LIMIT ? + 0)`
 	openDepthSQL   = `SELECT count(*) FROM (SELECT 1 FROM waits WHERE held_number IS NULL LIMIT ? + 0)`
 	parkedDepthSQL = `
 SELECT count(*), min(parked_at) FROM (
