@@ -66,7 +66,7 @@ func New(s Store, stream Stream, d Deps) (*Worker, error) {
 
 // Start begins to pull and returns. gap is called when notices may have been lost; see [messaging.ConsumeOptions].
 func (w *Worker) Start(gap func()) error {
-	pull, err := w.stream.ConsumeMatch(messaging.ConsumeOptions{Batch: messaging.Batch{Concurrency: 2}, Gap: gap}, w.handle)
+	pull, err := w.stream.ConsumeMatch(messaging.ConsumeOptions{Batch: messaging.Batch{Concurrency: 3}, Gap: gap}, w.handle)
 	if err != nil {
 		return err
 	}
