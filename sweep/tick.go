@@ -5,7 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/rendezvous-events/rendezvous/clock"
 )
+
+// mostPause bounds for how long a tick that has more to do leaves the store and the broker to what comes in: as long as its last pages took.
+const mostPause = 100 * time.Millisecond
 
 // turn is a pass within one tick.
 type turn struct {
@@ -19,6 +24,7 @@ func (w *Worker) tick(ctx context.Context) {
 	turns := w.dueAt(began)
 	going := turns
 	for n := 0; n < w.cfg.Pages && len(going) > 0; n++ {
+		round := w.deps.Clock.Now()
 		var again []*turn
 		for _, t := range going {
 			if ctx.Err() != nil {
@@ -28,7 +34,12 @@ func (w *Worker) tick(ctx context.Context) {
 				again = append(again, t)
 			}
 		}
-		going = again
+		if going = again; len(going) == 0 {
+			break
+		}
+		if clock.Sleep(ctx, w.deps.Clock, min(w.deps.Clock.Now().Sub(round), mostPause)) != nil {
+			return
+		}
 	}
 	r := Report{At: began, Passes: make([]PassReport, len(turns))}
 	for i, t := range turns {

@@ -2,11 +2,17 @@ package sweep
 
 import (
 	"context"
+	"slices"
 
+	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
-const wokenPage = 500
+const (
+	wokenPage = 500
+	// wokenLot is how many repeats are sent at once. As long a pause follows, so that the news of an arrival does not queue up behind repeats.
+	wokenLot = 50
+)
 
 // woken repeats RESUME notices of runs nobody has taken up (runs.md section 6).
 func (w *Worker) woken(ctx context.Context) (page, error) {
@@ -14,6 +20,14 @@ func (w *Worker) woken(ctx context.Context) (page, error) {
 	if err != nil || len(taken.Rows) == 0 {
 		return page{saturated: taken.Saturated}, err
 	}
-	w.deps.Sender.Try(ctx, store.Notices{Resume: taken.Rows})
-	return page{Counts: Counts{Handed: len(taken.Rows), Done: len(taken.Rows)}, saturated: taken.Saturated}, nil
+	p := page{Counts: Counts{Handed: len(taken.Rows)}, saturated: taken.Saturated}
+	for lot := range slices.Chunk(taken.Rows, wokenLot) {
+		began := w.deps.Clock.Now()
+		w.deps.Sender.Try(ctx, store.Notices{Resume: lot})
+		p.Done += len(lot)
+		if clock.Sleep(ctx, w.deps.Clock, w.deps.Clock.Now().Sub(began)) != nil {
+			break // the others are due again in their time
+		}
+	}
+	return p, nil
 }
