@@ -164,7 +164,12 @@ func (r *reader) ListQuarantined(ctx context.Context, tenant string, after backe
 const (
 	liveDepthSQL = `
 SELECT count(*), min(live_since) FROM (
-	SELECT live_since FROM event_keys INDEXED BY event_keys_since GROUP BY tenant, expires_at IS NOT NULL, live_since, number LIMIT ? + 0)`
+	SELECT live_since FROM (
+		SELECT live_since FROM event_keys INDEXED BY event_keys_since WHERE expires_at IS NULL GROUP BY tenant, live_since, number)
+	UNION ALL
+	SELECT live_since FROM (
+		SELECT live_since FROM event_keys INDEXED BY event_keys_expiring WHERE expires_at IS NOT NULL GROUP BY tenant, expires_at, number)
+	LIMIT ? + 0)`
 	openDepthSQL   = `SELECT count(*) FROM (SELECT 1 FROM waits WHERE held_number IS NULL LIMIT ? + 0)`
 	parkedDepthSQL = `
 SELECT count(*), min(parked_at) FROM (
