@@ -20,3 +20,10 @@ func (b *Backend) FoldOften() {
 	defer b.leave()
 	b.folder.most, b.folder.long = 3, 0
 }
+
+// Remembered is how many events the writer has at hand.
+func (b *Backend) Remembered() int {
+	<-b.turn
+	defer b.leave()
+	return len(b.recent.young.events) + len(b.recent.old.events)
+}
