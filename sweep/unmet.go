@@ -11,15 +11,16 @@ import (
 const (
 	unmetPage = 500
 	unmetHold = 30 * time.Second // how long a lost worker keeps a page from the others, at the first time
+	// unmetLook is how long a page looks on, slice after slice of the live events, where it finds nothing: how soon it is once around a large stock.
+	unmetLook = 100 * time.Millisecond
 )
 
 // unmetPairs offers live events left apart from a wait they meet: a MATCH notice was lost (EV-41).
 func (w *Worker) unmetPairs(ctx context.Context) (page, error) {
-	taken, next, err := w.store.TakeUnmet(ctx, w.cfg.Grace, unmetPage, unmetHold, w.unmet)
+	taken, err := w.takeUnmet(ctx)
 	if err != nil {
 		return page{}, err
 	}
-	w.unmet = next
 	p := page{Counts: Counts{Handed: len(taken.Rows)}, saturated: taken.Saturated}
 	if len(taken.Rows) == 0 {
 		return p, nil
@@ -40,4 +41,17 @@ func (w *Worker) unmetPairs(ctx context.Context) (page, error) {
 	}
 	w.deps.Sender.Try(ctx, got.Notices)
 	return p, nil
+}
+
+// takeUnmet takes the next events left apart, of the first slice that has any.
+func (w *Worker) takeUnmet(ctx context.Context) (store.Taken[store.UnmetPair], error) {
+	for began := w.deps.Clock.Now(); ; {
+		taken, next, err := w.store.TakeUnmet(ctx, w.cfg.Grace, unmetPage, unmetHold, w.unmet)
+		if err != nil {
+			return taken, err
+		}
+		if w.unmet = next; len(taken.Rows) > 0 || next == "" || w.deps.Clock.Now().Sub(began) >= unmetLook {
+			return taken, nil
+		}
+	}
 }
