@@ -55,8 +55,13 @@ func (s *settler) wait(ctx context.Context, stream, consumer string, missing fun
 	if s.deleting == nil {
 		return clock.Sleep(ctx, s.clock, s.rest(stream, consumer))
 	}
-	// Files nobody deletes are leftovers of a damaged stream; JetStream takes them over.
-	for end := s.clock.Now().Add(settleMost); s.deleting(stream, consumer) && s.clock.Now().Before(end) && missing(); {
+	// Files nobody deletes are leftovers of a damaged stream; JetStream takes them over. What this process never saw was most likely half made when its
+	// predecessor was killed.
+	most := settleMost
+	if s.created(stream, consumer).IsZero() {
+		most = settleFor
+	}
+	for end := s.clock.Now().Add(most); s.deleting(stream, consumer) && s.clock.Now().Before(end) && missing(); {
 		if err := clock.Sleep(ctx, s.clock, settleLook); err != nil {
 			return err
 		}
