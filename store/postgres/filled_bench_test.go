@@ -7,7 +7,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/storetest"
 )
 
-// BenchmarkFilled measures the sweeper's verbs and the operator's over a filled store (SW-27, SW-34, SW-35).
+// BenchmarkFilled measures the sweeper's verbs and the operator's over a filled store (SW-27, SW-35).
 func BenchmarkFilled(b *testing.B) {
 	url := migrated.Database(b)
 	fillWith(b, url, storetest.FilledSize(b))

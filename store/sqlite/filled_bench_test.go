@@ -9,7 +9,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/storetest"
 )
 
-// BenchmarkFilled measures the sweeper's verbs and the operator's over a filled store (SW-27, SW-34, SW-35).
+// BenchmarkFilled measures the sweeper's verbs and the operator's over a filled store (SW-27, SW-35).
 func BenchmarkFilled(b *testing.B) {
 	dir := b.TempDir()
 	if err := open(b, dir, clock.System).Close(); err != nil {
