@@ -30,7 +30,7 @@ FUZZTIME ?= 1m
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: bin/rendezvous ## build and serve: every role in one process, embedded NATS, nothing else needed (ARGS= for its flags)

@@ -148,7 +148,7 @@ func (c *doctorCmd) checkNATS(ctx context.Context) finding {
 	case err != nil:
 		return finding{What: what, Detail: "JetStream does not say which streams there are: " + err.Error()}
 	case len(missing) > 0:
-		return finding{What: what, Detail: fmt.Sprintf("streams not found: %v; workers make them when they start", missing)}
+		return finding{What: what, Detail: fmt.Sprintf("streams not found: %v; workers make them when they start; where they run, their log says why not", missing)}
 	}
 	return finding{What: what, OK: true, Detail: fmt.Sprintf("server %s, all streams are there", conn.PublishConn().ConnectedServerVersion())}
 }

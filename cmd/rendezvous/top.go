@@ -15,7 +15,7 @@ import (
 // topCmd looks at a plane again and again: what it holds, how fast it works, and what a human should look at.
 type topCmd struct {
 	remote
-	Metrics  []string      `help:"Admin address of a process, for rates and passes; repeatable, once for each process. Unless said, port 7481 beside a server on this machine." placeholder:"URL"`
+	Metrics  []string      `help:"Admin address of a process, for rates and passes; repeatable, once for each process. Unless said, port 7481 beside a server on port 7480 of this machine; another one wants it named." placeholder:"URL"`
 	Interval time.Duration `help:"Time from one look to the next." default:"2s" placeholder:"DURATION"`
 	Count    int           `help:"End after so many looks; 0: never." placeholder:"N"`
 }

@@ -61,7 +61,8 @@ type sample struct {
 func newMeters(addresses []string, server string) (*meters, error) {
 	m := &meters{}
 	if len(addresses) == 0 {
-		if u, err := url.Parse(server); err == nil && here(u.Hostname()) {
+		// Another port is another plane's, whose numbers would be taken for this one's.
+		if u, err := url.Parse(server); err == nil && here(u.Hostname()) && u.Port() == "7480" {
 			addresses = []string{"http://" + net.JoinHostPort(u.Hostname(), "7481")}
 		}
 	}

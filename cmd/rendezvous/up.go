@@ -53,7 +53,7 @@ func (c *upCmd) welcome(ctx context.Context, n *node.Node, fresh bool) {
 		name = clock.System.Now().Format("150405")
 	}
 	metrics := ""
-	if n.Admin != "127.0.0.1:7481" && n.Admin != "" {
+	if n.Admin != "" && (n.Admin != "127.0.0.1:7481" || n.HTTP != "127.0.0.1:7480") {
 		metrics = " --metrics http://" + n.Admin
 	}
 	rdv, kind := os.Args[0]+" ", open.Kind(c.config().Store)
@@ -65,10 +65,11 @@ func (c *upCmd) welcome(ctx context.Context, n *node.Node, fresh bool) {
 	case "sqlite":
 		fmt.Fprintf(&b, "All it holds is in %s, and is there again at the next start.\n", holds(ctx, c.config().Store, fresh))
 	}
-	fmt.Fprintf(&b, `
-Try it in another terminal. A run waits, an event comes, they meet:
-
-  %[1]srun start order --workflow-id order-%[3]s --run-id run-%[3]s%[2]s
+	b.WriteString("\nTry it in another terminal. A run waits, an event comes, they meet:\n\n")
+	if c.Tokens != "" {
+		fmt.Fprintf(&b, "  export RENDEZVOUS_TOKEN=... RENDEZVOUS_TENANT=...   # of a token in %s\n", c.Tokens)
+	}
+	fmt.Fprintf(&b, `  %[1]srun start order --workflow-id order-%[3]s --run-id run-%[3]s%[2]s
   %[1]swait register run-%[3]s payment --type payment.received --key order=order-%[3]s%[2]s
   %[1]sevent put --type payment.received --source urn:bank --id p-%[3]s --key order=order-%[3]s --data '{"amount":12}'%[2]s
   %[1]srun history order-%[3]s%[2]s

@@ -33,7 +33,7 @@ type Common struct {
 type NATS struct {
 	URL         string        `name:"nats" help:"URL of the NATS servers, comma separated." placeholder:"URL"`
 	Context     string        `name:"nats-context" help:"NATS context with URL and credentials: a name the nats tool knows, or the path to its JSON file. The other settings win." placeholder:"NAME"`
-	Prefix      string        `name:"nats-prefix" help:"First token of every subject and stream." default:"rdv"`
+	Prefix      string        `name:"nats-prefix" help:"First token of every subject and stream. A second plane needs a NATS account of its own all the same." default:"rdv"`
 	Domain      string        `name:"nats-domain" help:"JetStream domain; empty: the default one." placeholder:"NAME"`
 	Credentials string        `name:"nats-creds" help:"Path to a .creds file." placeholder:"PATH"`
 	NKey        string        `name:"nats-nkey" help:"Path to an nkey seed file." placeholder:"PATH"`

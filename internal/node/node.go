@@ -154,7 +154,7 @@ func (n *Node) startStore(ctx context.Context) error {
 		return err
 	}
 	err := backoff.RetryNotify(try, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
-		n.log.WarnContext(ctx, "the store is away; trying again", "in", d, "error", err)
+		n.log.WarnContext(ctx, "the store cannot be served yet; trying again", "in", d, "error", err)
 	})
 	if err != nil {
 		return err
