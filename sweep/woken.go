@@ -10,7 +10,8 @@ import (
 
 const (
 	wokenPage = 500
-	// wokenLot is how many repeats are sent at once. As long a pause follows, so that the news of an arrival does not queue up behind repeats.
+	// wokenLot is how many repeats are sent at once. As long a pause follows, 100 ms at most and while half of the page's budget is left, so that the news of an
+	// arrival does not queue up behind repeats. Those are counted already: one that the budget cuts off comes an interval later.
 	wokenLot = 50
 )
 
@@ -21,12 +22,16 @@ func (w *Worker) woken(ctx context.Context) (page, error) {
 		return page{saturated: taken.Saturated}, err
 	}
 	p := page{Counts: Counts{Handed: len(taken.Rows)}, saturated: taken.Saturated}
+	first := w.deps.Clock.Now()
 	for lot := range slices.Chunk(taken.Rows, wokenLot) {
+		if ctx.Err() != nil {
+			break // the others are due again in their time
+		}
 		began := w.deps.Clock.Now()
 		w.deps.Sender.Try(ctx, store.Notices{Resume: lot})
 		p.Done += len(lot)
-		if clock.Sleep(ctx, w.deps.Clock, w.deps.Clock.Now().Sub(began)) != nil {
-			break // the others are due again in their time
+		if now := w.deps.Clock.Now(); now.Sub(first) < w.cfg.Page/2 {
+			_ = clock.Sleep(ctx, w.deps.Clock, min(now.Sub(began), mostPause))
 		}
 	}
 	return p, nil

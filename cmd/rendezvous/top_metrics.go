@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -211,6 +212,13 @@ func readSample(page io.Reader) (sample, error) {
 	}
 	if len(s.counts) == 0 {
 		return sample{}, errors.New("is not the page of a Rendezvous process")
+	}
+	for _, numbers := range []map[string]float64{s.counts, s.oldest} {
+		for _, n := range numbers {
+			if math.IsNaN(n) || math.IsInf(n, 0) { // JSON has no such number
+				return sample{}, errors.New("has a number that is none")
+			}
+		}
 	}
 	return s, nil
 }

@@ -144,12 +144,15 @@ func deadText(dead map[rendezvous.DeadReason]int) string {
 	return strings.Join(parts, ", ")
 }
 
+// maxAge is in seconds about what a [time.Duration] holds.
+const maxAge = 9e9
+
 func ageText(ages map[string]float64, kind string) string {
 	age, known := ages[kind]
 	if !known {
 		return "-"
 	}
-	return time.Duration(age * float64(time.Second)).Round(time.Second).String()
+	return time.Duration(min(age, maxAge) * float64(time.Second)).Round(time.Second).String()
 }
 
 // rates are how fast events and runs go through.

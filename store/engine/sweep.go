@@ -89,6 +89,12 @@ func (u *unit) sweep(ctx context.Context, o backend.Overdue, reason string, limi
 		swept.Retired = append(swept.Retired, u.retire(e, reason))
 	}
 	for _, e := range unmet {
+		if u.lostTake(e); e.State == rendezvous.EventDead {
+			swept.Retired = append(swept.Retired, store.RetiredEvent{
+				Tenant: e.Tenant, EventID: rendezvous.EventID{Source: e.Source, ID: e.ID}, Type: e.Type, Reason: e.DeadReason,
+			})
+			continue
+		}
 		e.TakeUntil = u.now.Add(unmetHold) // without a take: nobody is to blame if the notice is lost
 		u.saveEvent(e)
 		swept.Unmet = append(swept.Unmet, eventRef(e))

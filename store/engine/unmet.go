@@ -39,7 +39,10 @@ func (e *Engine) TakeUnmet(ctx context.Context, grace time.Duration, limit int, 
 		}
 		page = store.Taken[store.UnmetPair]{Saturated: on != 0 && len(rows) == limit}
 		if n := atOnce(rows); n < len(rows) {
-			rows, on, page.Saturated = rows[:n], rows[n].Number-1, true
+			if before := rows[n].Number - 1; on == 0 || before < on { // one that got no place may stand before it
+				on = before
+			}
+			rows, page.Saturated = rows[:n], true
 		}
 		if next = ""; on != 0 {
 			next = strconv.FormatInt(on, 10)
@@ -92,8 +95,14 @@ func (u *unit) lowestWaits(ctx context.Context, x *index, rows []*backend.Event)
 	return nodes, waits, err
 }
 
-// takeUnmet takes the events and names their lowest waits. A take that ran out unsettled was a lost worker: it counts as a failed offer, so that an event
-// that kills its worker ends as undeliverable.
+// lostTake counts a take that ran out unsettled, of a lost worker, as a failed offer: an event that kills its worker ends as undeliverable.
+func (u *unit) lostTake(e *backend.Event) {
+	if e.TakeOpen {
+		u.failOffer(e, rendezvous.Errorf(rendezvous.CodeUnavailable, "an offer of the event was taken and never came to an end"))
+	}
+}
+
+// takeUnmet takes the events and names their lowest waits.
 func (u *unit) takeUnmet(ctx context.Context, rows []*backend.Event, hold time.Duration) ([]store.UnmetPair, error) {
 	nodes, waits, err := u.lowestWaits(ctx, newIndex(u.tx, u.at), rows)
 	if err != nil {
@@ -101,9 +110,7 @@ func (u *unit) takeUnmet(ctx context.Context, rows []*backend.Event, hold time.D
 	}
 	var taken []int
 	for i, n := range nodes {
-		if n.TakeOpen {
-			u.failOffer(n.Event, rendezvous.Errorf(rendezvous.CodeUnavailable, "an offer of the event was taken and never came to an end"))
-		}
+		u.lostTake(n.Event)
 		if n.State != rendezvous.EventDead && (waits[i] != nil || n.Corrupt != nil) {
 			taken = append(taken, i)
 		}

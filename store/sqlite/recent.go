@@ -1,14 +1,18 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
-// mostRecent bounds how many events a generation has, at about 1 KiB each; there are two.
-const mostRecent = 10_000
+// What bounds a generation, of which there are two: how many events it has, and about how many bytes they take.
+const (
+	mostRecent      = 10_000
+	mostRecentBytes = 16 << 20
+)
 
 // recent are events that came a moment ago and that nothing has happened to since, as a read would answer them: nearly every event is offered right after it was
 // stored, and to read and decode its row again, once for itself and once as what stands under a wait's keys, costs as much as to store it. What the group that is
@@ -24,10 +28,11 @@ type recent struct {
 type generation struct {
 	events  map[int64]*backend.Event
 	numbers map[backend.EventKey]int64
+	bytes   int // about; of those that came, gone ones too
 }
 
 func newGeneration() generation {
-	return generation{map[int64]*backend.Event{}, map[backend.EventKey]int64{}}
+	return generation{events: map[int64]*backend.Event{}, numbers: map[backend.EventKey]int64{}}
 }
 
 func newRecent() *recent { return &recent{young: newGeneration(), old: newGeneration()} }
@@ -62,10 +67,11 @@ func (r *recent) begin(ctx context.Context, q *reader) error {
 
 // add remembers a new event that only arrived.
 func (r *recent) add(e *backend.Event) {
-	if len(r.young.events) >= mostRecent {
+	if len(r.young.events) >= mostRecent || r.young.bytes >= mostRecentBytes {
 		r.young, r.old = newGeneration(), r.young
 	}
 	row := *e
+	row.Digest = bytes.Clone(e.Digest) // what comes with a batch may be a part of it, and would keep all its payloads
 	row.Version, row.Keyed, row.HasPayload, row.PayloadSize = 1, true, e.Payload != nil, len(e.Payload)
 	row.ContentType, row.Payload = "", nil
 	for _, at := range []*time.Time{&row.ReceivedAt, &row.LiveSince, &row.ExpiresAt} {
@@ -74,6 +80,16 @@ func (r *recent) add(e *backend.Event) {
 		}
 	}
 	r.young.events[e.Number], r.young.numbers[e.Key()], r.changed = &row, e.Number, true
+	r.young.bytes += sizeOf(&row)
+}
+
+// sizeOf is about what a remembered event takes.
+func sizeOf(e *backend.Event) int {
+	n := 1000 + len(e.Tenant) + len(e.Source) + len(e.ID) + len(e.Type) + len(e.Target) + len(e.Digest) + len(e.Trace.Parent) + len(e.Trace.State)
+	for _, k := range e.Keys {
+		n += 32 + len(k.Namespace) + len(k.Value)
+	}
+	return n
 }
 
 // drop forgets an event that is changed.

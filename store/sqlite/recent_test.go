@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"reflect"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +17,9 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/engine"
 )
 
 // sights is what a reader answers of an event: by its key, by its number where that is known, and under each of its keys.
@@ -156,4 +161,129 @@ func TestWhatIsNotTrueAnyMoreIsNotRemembered(t *testing.T) {
 		t.Errorf("%d events are remembered of 21,000", n)
 	}
 	agree(t, b, first)
+}
+
+// TestWhatIsRememberedKeepsNoPayloads alive: an event of a batch may point into what came with it.
+func TestWhatIsRememberedKeepsNoPayloads(t *testing.T) {
+	b := open(t, t.TempDir(), clock.NewManual(began))
+	s, err := engine.New(b, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	for i := range 10 {
+		items := make([]store.BufferItem, 50)
+		for j := range items {
+			id := fmt.Sprintf("e-%d-%d", i, j)
+			items[j] = store.BufferItem{Tenant: "acme", Event: rendezvous.Event{
+				EventID: rendezvous.EventID{Source: "shop", ID: id}, Type: "paid", Keys: []rendezvous.Key{{Namespace: "order", Value: id}},
+				ContentType: "text/plain", Payload: make([]byte, 100_000),
+			}}
+		}
+		if _, err := s.BufferBatch(bg, items, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grown := heap() - before
+	if n := int64(b.Remembered()); n == 0 || grown/n > 20_000 {
+		t.Errorf("%d events are remembered, and the heap grew by %d bytes", n, grown)
+	}
+}
+
+// TestWhatIsRememberedIsBoundedInBytes, whatever the events have: keys and names as long as they may be.
+func TestWhatIsRememberedIsBoundedInBytes(t *testing.T) {
+	b := open(t, t.TempDir(), clock.NewManual(began))
+	defer b.Close()
+	for n := int64(1); n <= 5_000; n += 500 {
+		var many []*backend.Event
+		for i := range int64(500) {
+			e := event(n+i, fmt.Sprintf("%0512d", n+i), 0)
+			e.Keys = nil
+			for k := range rendezvous.MaxKeys {
+				e.Keys = append(e.Keys, rendezvous.Key{Namespace: fmt.Sprintf("%0256d", k), Value: fmt.Sprintf("%0256d", n+i)})
+			}
+			many = append(many, e)
+		}
+		change(t, b, &backend.Changes{NewEvents: many})
+	}
+	if n := b.Remembered(); n == 0 || n > 4_000 { // of about 10 KiB each
+		t.Errorf("%d events are remembered", n)
+	}
+}
+
+// TestRandomGroups: first ones and later ones of groups that are refused, panic or meet a full database, deaths of events that have just come; after each group
+// the writer sees what is stored.
+func TestRandomGroups(t *testing.T) {
+	b := open(t, t.TempDir(), clock.NewManual(began))
+	defer b.Close()
+	rng := rand.New(rand.NewPCG(1, 2))
+	refused := errors.New("refused")
+	var all []*backend.Event
+	remembered := 0
+	come := func() *backend.Event {
+		n := int64(len(all) + 1)
+		all = append(all, event(n, fmt.Sprint("e", n), rng.IntN(2)*50_000))
+		return all[n-1]
+	}
+	for round := range 250 {
+		if round%5 == 4 {
+			_ = b.Limit("1") // as large as it is: full at once
+		}
+		first, bad := come(), rng.IntN(2) == 0
+		release := held(b, func(ctx context.Context, tx backend.Tx) error {
+			err := tx.Apply(ctx, &backend.Changes{NewEvents: []*backend.Event{first}})
+			if bad {
+				return errors.Join(err, refused)
+			}
+			return err
+		})
+		var others sync.WaitGroup
+		for range 4 {
+			old, e, kind := all[rng.IntN(len(all))], come(), rng.IntN(5)
+			others.Go(func() {
+				defer func() { _ = recover() }()
+				_ = b.Update(bg, "other", func(ctx context.Context, tx backend.Tx) error {
+					c := &backend.Changes{NewEvents: []*backend.Event{e}}
+					by, err := tx.EventsByKey(ctx, []backend.EventKey{old.Key()}, false)
+					if o := by[old.Key()]; err == nil && o != nil && o.Live() && kind >= 2 {
+						o.State, o.DeadReason, o.DeadAt = rendezvous.EventDead, rendezvous.DeadUnclaimed, began
+						c.Events = append(c.Events, o)
+					}
+					if err := errors.Join(err, tx.Apply(ctx, c)); err != nil {
+						return err
+					}
+					switch kind {
+					case 1, 3:
+						return refused
+					case 4:
+						panic("a verb's mistake")
+					}
+					return nil
+				})
+			})
+		}
+		_ = release()
+		others.Wait()
+		if err := b.Limit("1000000"); err != nil {
+			t.Fatal(err)
+		}
+		remembered += b.Remembered()
+		for range 8 {
+			agree(t, b, all[len(all)-1-rng.IntN(min(len(all), 40))])
+		}
+	}
+	for _, e := range all {
+		agree(t, b, e)
+	}
+	if remembered == 0 {
+		t.Error("nothing was ever remembered")
+	}
 }

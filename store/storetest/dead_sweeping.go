@@ -26,6 +26,8 @@ var deadSweeping = []Case{
 	{Name: "SW-8 SW-25 pages of the limit, fair by tenant, the longest due first", Run: sweepPages},
 	{Name: "SW-22 an event whose offers are lost again and again ends undeliverable, listed and requeueable", Run: sweepUndeliverable},
 	{Name: "SW-22 EV-60 what was taken beside an event that ends its workers is not blamed for it", Run: sweepInnocent},
+	{Name: "SW-22 a sweep counts a lost take too", Run: sweepLostTake},
+	{Name: "SW-25 a page cut at a lost take leaves nothing out of the round", Run: sweepCutPage},
 	{Name: "EV-30 two events for one wait: only the other one becomes a dead letter", Run: sweepTheOther},
 	{Name: "SW-3 a sweep against a claim: exactly one wins", Run: sweepAgainstClaim},
 	{Name: "S5 two sweeps at once retire each event once", Run: sweepTwice},
@@ -290,77 +292,6 @@ func sweepUndeliverable(t *testing.T, h *Harness) {
 	eq(t, "failures", f.Stored(e.EventID).OfferFailures, 0)
 	h.Offer(t, out.Notices)
 	r.WantAnswered("w", e)
-}
-
-// sweepInnocent has a worker die of one event, each time with the whole page in its hands.
-func sweepInnocent(t *testing.T, h *Harness) {
-	f := h.Fix(t)
-	met := func(n int) (*Flow, rendezvous.Event) {
-		r, key := f.Start(), K("order", fmt.Sprint(n))
-		r.Waits("w", "paid", key)
-		return r, f.PutNew("paid", key)
-	}
-	r0, first := met(0)
-	rBad, bad := met(1)
-	r2, last := met(2)
-	h.Advance(time.Hour)
-	deaths, cursor := 0, ""
-	for f.Stored(bad.EventID).State == rendezvous.EventLive {
-		page, next, err := h.Store.TakeUnmet(ctx, grace, 0, time.Second, cursor)
-		done(t, "take unmet", err)
-		var n store.Notices
-		for _, p := range page.Rows {
-			n.Events = append(n.Events, p.Event)
-		}
-		if slices.ContainsFunc(page.Rows, func(p store.UnmetPair) bool { return p.Event.EventID == bad.EventID }) {
-			deaths, next = deaths+1, "" // its successor starts from the front
-		} else if len(page.Rows) > 0 {
-			h.Offer(t, n)
-		} else {
-			h.Advance(11 * time.Minute)
-		}
-		cursor = next
-	}
-	r0.WantAnswered("w", first)
-	r2.WantAnswered("w", last)
-	f.WantDead(bad.EventID, rendezvous.DeadUndeliverable)
-	eq(t, "deaths until the event is set aside", deaths, rendezvous.UndeliverableFrom)
-	rBad.WantOpen("w")
-}
-
-func sweepBehindUnmet(t *testing.T, h *Harness) {
-	f := h.Fix(t)
-	r := f.Start()
-	key := K("order", ID("order"))
-	r.Waits("w", "paid", key)
-	const many = 2*rendezvous.MaxBatchItems + 100
-	for left := many; left > 0; left -= rendezvous.MaxBatchItems {
-		batch := make([]store.BufferItem, min(left, rendezvous.MaxBatchItems))
-		for i := range batch {
-			batch[i] = store.BufferItem{Tenant: f.Name(), Event: EventOf("paid", key)}
-		}
-		_, err := h.Store.BufferBatch(ctx, batch, now)
-		done(t, "buffer", err)
-	}
-	h.Advance(time.Second)
-	behind := f.PutNew("paid", K("order", ID("another")))
-	h.Advance(time.Hour)
-	named := map[string]int{}
-	var retired []string
-	for more := true; more; {
-		s := f.Sweep(time.Minute)
-		for _, ref := range s.Unmet {
-			named[ref.ID]++
-			eq(t, "named "+ref.ID, named[ref.ID], 1)
-		}
-		retired = append(retired, sweptIDs(s)...)
-		more = s.More
-	}
-	eq(t, "named", len(named), many)
-	eq(t, "retired", retired, []string{behind.ID})
-	eq(t, "named while somebody offers them", f.Sweep(time.Minute), store.Swept{})
-	h.Advance(31 * time.Second)
-	eq(t, "named again, as nobody did", len(f.Sweep(time.Minute).Unmet), rendezvous.MaxBatchItems)
 }
 
 func sweepTheOther(t *testing.T, h *Harness) {
