@@ -124,6 +124,9 @@ func (d drawer) call() Step {
 	if _, moves := step.(Advance); !moves && d.chance(25) {
 		step = d.malform(step)
 	}
+	if t, takes := step.(TakeWoken); takes && t.Limit > 0 && len(d.w.vague) > 0 {
+		return TakeWoken{} // which repeats a limited page takes is chance
+	}
 	return step
 }
 
