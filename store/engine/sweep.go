@@ -90,9 +90,7 @@ func (u *unit) sweep(ctx context.Context, o backend.Overdue, reason string, limi
 	}
 	for _, e := range unmet {
 		if u.lostTake(e); e.State == rendezvous.EventDead {
-			swept.Retired = append(swept.Retired, store.RetiredEvent{
-				Tenant: e.Tenant, EventID: rendezvous.EventID{Source: e.Source, ID: e.ID}, Type: e.Type, Reason: e.DeadReason,
-			})
+			swept.Retired = append(swept.Retired, retired(e))
 			continue
 		}
 		e.TakeUntil = u.now.Add(unmetHold) // without a take: nobody is to blame if the notice is lost
@@ -110,7 +108,12 @@ func (u *unit) retire(e *backend.Event, detail string) store.RetiredEvent {
 		reason = rendezvous.DeadExpired
 	}
 	u.kill(e, reason, detail)
-	return store.RetiredEvent{Tenant: e.Tenant, EventID: rendezvous.EventID{Source: e.Source, ID: e.ID}, Type: e.Type, Reason: reason}
+	return retired(e)
+}
+
+// retired names an event that has died.
+func retired(e *backend.Event) store.RetiredEvent {
+	return store.RetiredEvent{Tenant: e.Tenant, EventID: rendezvous.EventID{Source: e.Source, ID: e.ID}, Type: e.Type, Reason: e.DeadReason}
 }
 
 // apart tells events that meet an open wait from those that do not.

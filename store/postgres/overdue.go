@@ -26,8 +26,9 @@ func (t *transaction) OverdueEvents(ctx context.Context, o backend.Overdue, limi
 	numbers := append(slices.Clone(due), near...)
 	rows, err := t.eventRows(ctx, takeOverdueSQL, bigints(numbers, func(n int64) int64 { return n }), orStart(o.Since), o.At)
 	page := backend.OverdueEvents{More: more}
+	slices.Sort(near)
 	for _, e := range rows {
-		if slices.Contains(near, e.Number) {
+		if _, is := slices.BinarySearch(near, e.Number); is {
 			page.Near = append(page.Near, e)
 		} else {
 			page.Due = append(page.Due, e)

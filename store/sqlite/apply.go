@@ -168,6 +168,7 @@ INSERT INTO events (
 	erased, offer_failures, take, take_until, take_open, takes, requeues, purged, op, op_actor, op_basis, digest, number, version, tenant, source, id, type, keys, received_at,
 	minted_actor, minted_basis, trace_parent, trace_state, content_type, payload)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	// What nearly all are when they come: less than half of the values to bind.
 	insertArrivedSQL = `
 INSERT INTO events (
 	live_since, expires_at, target, digest, number, tenant, source, id, type, keys, received_at, minted_actor, minted_basis, trace_parent, trace_state,
@@ -352,18 +353,16 @@ func (w *writer) updateWait(x *backend.Wait) {
 	}
 }
 
-// News of runs nobody drives. Where a mark stands, its age stays; unless the notices begin anew, they stay too and the earlier one wins. An INSERT that may turn
-// into an UPDATE is twice as dear as one that may do nothing, and most marks are new.
+// News of runs nobody drives. Where a mark stands, its age stays; unless the notices begin anew, they stay too and the earlier one wins.
 const (
-	insertMarkSQL = `
-INSERT INTO woken (run_id, queue, cause, seq, links, notices, next_notice_at, since, tenant, workflow_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING`
-	updateMarkSQL = `
-UPDATE woken SET run_id = ?, queue = ?, cause = ?, seq = ?, links = ?, next_notice_at = min(next_notice_at, ?) WHERE tenant = ? AND workflow_id = ?`
-	updateMarkAnewSQL = `
-UPDATE woken SET run_id = ?, queue = ?, cause = ?, seq = ?, links = ?, notices = ?, next_notice_at = ? WHERE tenant = ? AND workflow_id = ?`
-	moveMarkSQL   = `UPDATE woken SET notices = ?, next_notice_at = ? WHERE tenant = ? AND workflow_id = ?`
-	deleteMarkSQL = `DELETE FROM woken WHERE tenant = ? AND workflow_id = ?`
+	insertMark = `
+INSERT INTO woken (tenant, workflow_id, run_id, queue, since, cause, seq, notices, next_notice_at, links) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant, workflow_id) DO UPDATE SET
+	run_id = excluded.run_id, queue = excluded.queue, cause = excluded.cause, seq = excluded.seq, links = excluded.links,`
+	insertMarkSQL     = insertMark + ` next_notice_at = min(next_notice_at, excluded.next_notice_at)`
+	insertMarkAnewSQL = insertMark + ` notices = excluded.notices, next_notice_at = excluded.next_notice_at`
+	moveMarkSQL       = `UPDATE woken SET notices = ?, next_notice_at = ? WHERE tenant = ? AND workflow_id = ?`
+	deleteMarkSQL     = `DELETE FROM woken WHERE tenant = ? AND workflow_id = ?`
 )
 
 func (w *writer) marks(c *backend.Changes) {
@@ -371,24 +370,13 @@ func (w *writer) marks(c *backend.Changes) {
 		w.any(deleteMarkSQL, k.Tenant, k.ID)
 	}
 	for _, m := range c.Woken {
-		w.mark(m)
+		sql := insertMarkSQL
+		if m.Anew {
+			sql = insertMarkAnewSQL
+		}
+		w.any(sql, m.Tenant, m.WorkflowID, m.RunID, m.Queue, m.Since, string(m.Cause), m.Seq, m.Notices, m.NextNoticeAt, linksText(m.Links))
 	}
 	for _, m := range c.MarkedWoken {
 		w.any(moveMarkSQL, m.Notices, m.NextNoticeAt, m.Tenant, m.WorkflowID)
-	}
-}
-
-func (w *writer) mark(m *backend.Woken) {
-	if w.err != nil {
-		return
-	}
-	news := []any{m.RunID, m.Queue, string(m.Cause), m.Seq, linksText(m.Links)}
-	n, err := w.t.exec(insertMarkSQL, append(news, m.Notices, m.NextNoticeAt, m.Since, m.Tenant, m.WorkflowID)...)
-	switch w.err = err; {
-	case err != nil || n == 1:
-	case m.Anew:
-		w.one(updateMarkAnewSQL, append(news, m.Notices, m.NextNoticeAt, m.Tenant, m.WorkflowID)...)
-	default:
-		w.one(updateMarkSQL, append(news, m.NextNoticeAt, m.Tenant, m.WorkflowID)...)
 	}
 }

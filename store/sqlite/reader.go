@@ -22,23 +22,8 @@ type reader struct {
 }
 
 // prepared are a connection's statements. The driver keeps them too, but clears their bindings before it hands one out again, which makes SQLite plan it anew: its
-// planner looks at bound values for some of its guesses, and no binding is another one. For the same reason limits are written ? + 0. They are found by the length
-// of their text: to hash a long text costs more than to run some of them, and a text is compared with itself by its address.
-type prepared map[int][]namedStmt
-
-type namedStmt struct {
-	sql  string
-	stmt *sqlite.Stmt
-}
-
-func (p prepared) find(sql string) *sqlite.Stmt {
-	for _, s := range p[len(sql)] {
-		if s.sql == sql {
-			return s.stmt
-		}
-	}
-	return nil
-}
+// planner looks at bound values for some of its guesses, and no binding is another one. For the same reason limits are written ? + 0.
+type prepared map[string]*sqlite.Stmt
 
 // Now implements [backend.Reader].
 func (r *reader) Now() time.Time { return r.now }
@@ -94,14 +79,14 @@ func (r *reader) exec(sql string, args ...any) (int, error) {
 
 // prepare binds args in their order. A zero instant is NULL, and so are nil bytes; what else may be absent comes as nil.
 func (r *reader) prepare(sql string, args []any) (*sqlite.Stmt, error) {
-	stmt := r.prepared.find(sql)
+	stmt := r.prepared[sql]
 	if stmt == nil {
 		var err error
 		if stmt, err = r.conn.Prepare(sql); err != nil {
 			return nil, err
 		}
 		if r.prepared != nil {
-			r.prepared[len(sql)] = append(r.prepared[len(sql)], namedStmt{sql, stmt})
+			r.prepared[sql] = stmt
 		}
 	}
 	for i, arg := range args {
