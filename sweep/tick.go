@@ -23,7 +23,7 @@ func (w *Worker) tick(ctx context.Context) {
 	began := w.deps.Clock.Now()
 	turns := w.dueAt(began)
 	going := turns
-	for n := 0; n < w.cfg.Pages && len(going) > 0; n++ {
+	for n := 1; ; n++ {
 		round := w.deps.Clock.Now()
 		var again []*turn
 		for _, t := range going {
@@ -34,7 +34,7 @@ func (w *Worker) tick(ctx context.Context) {
 				again = append(again, t)
 			}
 		}
-		if going = again; len(going) == 0 {
+		if going = again; len(going) == 0 || n >= w.cfg.Pages {
 			break
 		}
 		if clock.Sleep(ctx, w.deps.Clock, min(w.deps.Clock.Now().Sub(round), mostPause)) != nil {
