@@ -36,10 +36,13 @@ type (
 	// RunStartedData is the data of run.started.
 	RunStartedData struct {
 		CodeVersion string `json:"code_version,omitempty"`
-		Parent      string `json:"parent,omitempty"`
-		PreviousRun string `json:"previous_run,omitempty"`
-		Queue       string `json:"queue"`
-		Type        string `json:"type"`
+		Deadline    string `json:"deadline,omitempty"`
+		// DeadlineAfter, in microseconds, stands for Deadline on the way in; the store records the instant.
+		DeadlineAfter *int64 `json:"deadline_after,omitempty"`
+		Parent        string `json:"parent,omitempty"`
+		PreviousRun   string `json:"previous_run,omitempty"`
+		Queue         string `json:"queue"`
+		Type          string `json:"type"`
 	}
 	// RunFailedData is the data of run.failed.
 	RunFailedData struct {
@@ -67,9 +70,11 @@ type (
 	}
 	// WaitRegisteredData is the data of wait.registered.
 	WaitRegisteredData struct {
-		From string `json:"from,omitempty"`
-		Keys []Key  `json:"keys"`
-		Type string `json:"type"`
+		Deadline      string `json:"deadline,omitempty"`
+		DeadlineAfter *int64 `json:"deadline_after,omitempty"` // as in RunStartedData
+		From          string `json:"from,omitempty"`
+		Keys          []Key  `json:"keys"`
+		Type          string `json:"type"`
 	}
 	// WaitAnsweredData is the data of wait.answered. Key is which key met; a targeted event that shares none has Targeted instead.
 	WaitAnsweredData struct {
@@ -80,6 +85,33 @@ type (
 		ReceivedAt  string `json:"received_at"`
 		Targeted    bool   `json:"targeted,omitempty"`
 	}
+	// DeadlineData is the data of run.timed_out and wait.timed_out: the instant that was due.
+	DeadlineData struct {
+		Deadline string `json:"deadline"`
+	}
+	// RunReopenedData is the data of run.reopened: Superseded are the effects, in byte order, that failed for good and may be tried again.
+	RunReopenedData struct {
+		Reason     string   `json:"reason,omitempty"`
+		Superseded []string `json:"superseded"`
+	}
+	// TimerStartedData is the data of timer.started. After, in microseconds, stands for FireAt on the way in; the store records the instant.
+	TimerStartedData struct {
+		After   *int64 `json:"after,omitempty"`
+		FireAt  string `json:"fire_at,omitempty"`
+		TimerID string `json:"timer_id"`
+	}
+	// TimerFiredData is the data of timer.fired: FireAt is the instant that was due, however late it fired.
+	TimerFiredData struct {
+		ArmedSeq int64  `json:"armed_seq"`
+		FireAt   string `json:"fire_at"`
+		TimerID  string `json:"timer_id"`
+	}
+	// TimerCancelledData is the data of timer.cancelled.
+	TimerCancelledData struct {
+		ArmedSeq int64  `json:"armed_seq"`
+		Reason   string `json:"reason,omitempty"`
+		TimerID  string `json:"timer_id"`
+	}
 )
 
 // EncodeData makes a record's canonical data of one of the Data structs.
@@ -89,7 +121,8 @@ func EncodeData(v any) json.RawMessage {
 		panic("rendezvous: encode record data: " + err.Error()) // the structs above always encode
 	}
 	switch v.(type) {
-	case RunStartedData, RunFailedData, ReasonData, RunContinuedData, NameData, EffectFailedData, WaitRegisteredData, WaitAnsweredData:
+	case RunStartedData, RunFailedData, ReasonData, RunContinuedData, NameData, EffectFailedData, WaitRegisteredData, WaitAnsweredData, DeadlineData,
+		RunReopenedData, TimerStartedData, TimerFiredData, TimerCancelledData:
 		return raw
 	}
 	data, err := CanonicalJSON(raw)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"time"
 
 	exact "github.com/go-json-experiment/json"
 )
@@ -37,14 +38,8 @@ func (r Record) CheckAppended() (Record, error) {
 	return r.checkData()
 }
 
-// unbuilt names the kinds whose role this build does not have: timers, deadlines, attributes and reopening come with later steps.
-func unbuilt(k Kind) bool {
-	switch k {
-	case TimerStarted, TimerFired, TimerCancelled, WaitTimedOut, RunTimedOut, AttributesUpdated, RunReopened:
-		return true
-	}
-	return false
-}
+// unbuilt names the kinds whose role this build does not have: attributes come with a later step.
+func unbuilt(k Kind) bool { return k == AttributesUpdated }
 
 func attemptOf(r Record) int {
 	if r.Kind.Phase() == PhaseNone {
@@ -109,7 +104,7 @@ func (r Record) checkData() (Record, error) {
 func checkBuilt(object json.RawMessage) error {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(object, &members) // it is canonical
-	for _, later := range [...]string{"deadline", "deadline_after", "attributes"} {
+	for _, later := range [...]string{"attributes"} {
 		if _, given := members[later]; given {
 			return NotBuilt("data." + later)
 		}
@@ -166,8 +161,34 @@ func (r Record) checkFields() error {
 		if err := decode(&d); err != nil {
 			return err
 		}
-		_, err := Wait{WaitID: WaitID{r.RunID, r.Effect}, Type: d.Type, Keys: d.Keys, From: d.From}.Check()
-		return err
+		if _, err := (Wait{WaitID: WaitID{r.RunID, r.Effect}, Type: d.Type, Keys: d.Keys, From: d.From}).Check(); err != nil {
+			return err
+		}
+		return checkDeadline(d.Deadline, d.DeadlineAfter)
+	case TimerStarted:
+		var d TimerStartedData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		return d.check()
+	case TimerFired:
+		var d TimerFiredData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		return cmp.Or(CheckTimerID("data.timer_id", d.TimerID), checkArmed(d.ArmedSeq), optionalInstant("data.fire_at", d.FireAt))
+	case TimerCancelled:
+		var d TimerCancelledData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		return cmp.Or(CheckTimerID("data.timer_id", d.TimerID), checkArmed(d.ArmedSeq), CheckReason("data.reason", d.Reason))
+	case WaitTimedOut, RunTimedOut:
+		var d DeadlineData
+		if err := decode(&d); err != nil {
+			return err
+		}
+		return optionalInstant("data.deadline", d.Deadline)
 	case WaitAnswered:
 		var d WaitAnsweredData
 		if err := decode(&d); err != nil {
@@ -180,7 +201,39 @@ func (r Record) checkFields() error {
 
 func (d RunStartedData) check() error {
 	return cmp.Or(CheckID("type", d.Type), CheckQueue(d.Queue), optionalID("previous_run", d.PreviousRun),
-		optionalID("parent", d.Parent), optionalID("code_version", d.CodeVersion))
+		optionalID("parent", d.Parent), optionalID("code_version", d.CodeVersion), checkDeadline(d.Deadline, d.DeadlineAfter))
+}
+
+func (d TimerStartedData) check() error {
+	if err := CheckTimerID("data.timer_id", d.TimerID); err != nil {
+		return err
+	}
+	_, err := Resolve("data.fire_at", d.FireAt, "data.after", d.After, time.Time{})
+	return err
+}
+
+// checkDeadline judges a deadline in a record's data: none, an instant, or a duration.
+func checkDeadline(at string, after *int64) error {
+	if at == "" && after == nil {
+		return nil
+	}
+	_, err := Resolve("data.deadline", at, "data.deadline_after", after, time.Time{})
+	return err
+}
+
+func checkArmed(seq int64) error {
+	if seq < 1 {
+		return InvalidField("data.armed_seq", "%d is not the seq of a record that armed a timer", seq)
+	}
+	return nil
+}
+
+func optionalInstant(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	_, err := ParseInstant(field, text)
+	return err
 }
 
 func optionalID(field, s string) error {

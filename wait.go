@@ -1,5 +1,7 @@
 package rendezvous
 
+import "time"
+
 // WaitID names a wait in its tenant.
 type WaitID struct {
 	RunID  string `json:"run_id"`
@@ -14,6 +16,9 @@ type Wait struct {
 	Keys    []Key
 	From    string // only events of this source; empty: any
 	Trace   Trace
+	// Deadline or DeadlineAfter, at most one: until when an event may be received that answers it; the second counts from the registration's recorded_at.
+	Deadline      time.Time
+	DeadlineAfter *time.Duration
 }
 
 // Check judges a wait and answers it with its keys as a set and its attempt filled in (EV-19).
@@ -35,11 +40,15 @@ func (w Wait) Check() (Wait, error) {
 	if w.Attempt < 0 {
 		return w, InvalidField("attempt", "%d is below 1", w.Attempt)
 	}
+	if w.Deadline, err = CheckDeadline(w.Deadline, w.DeadlineAfter); err != nil {
+		return w, err
+	}
 	w.Keys, w.Attempt, w.Trace = keys, max(w.Attempt, 1), w.Trace.Kept()
 	return w, nil
 }
 
-// SameAs reports which of the values that a repeated registration must not change differ: type, keys or from; "" when none does (EV-19).
+// SameAs reports which of the values that a repeated registration must not change differ: type, keys, from or
+// deadline; "" when none does (EV-19). A deadline given as a duration is not compared: it was resolved once.
 func (w Wait) SameAs(o Wait) string {
 	switch {
 	case w.Type != o.Type:
@@ -48,6 +57,8 @@ func (w Wait) SameAs(o Wait) string {
 		return "keys"
 	case w.From != o.From:
 		return "from"
+	case w.DeadlineAfter == nil && o.DeadlineAfter == nil && !w.Deadline.Equal(o.Deadline):
+		return "deadline"
 	}
 	return ""
 }

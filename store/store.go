@@ -26,6 +26,8 @@ type Queue interface {
 	Redeliverer
 	Repairer
 	Sweeper
+	Pools
+	Enumerations
 	// Now is the store's now.
 	Now(ctx context.Context) (time.Time, error)
 	// Depths counts what is live, for gauges.
@@ -44,6 +46,7 @@ type Tenant interface {
 	Histories
 	DeadLetters
 	Explainer
+	Timers
 }
 
 // WorkflowRef says where something happened.
@@ -85,22 +88,30 @@ type Notices struct {
 	Events []EventRef // to MATCH: live events to offer
 	Waits  []WaitRef  // to MATCH: open waits to offer
 	Resume []ResumeRef
+	Timers []TimerRef // to TIMER: an instant nearer than two probe periods was armed
+}
+
+// TimerRef is a shard in which an early instant was armed: what a TIMER notice says (timers.md section 2).
+type TimerRef struct {
+	Shard  int
+	FireAt time.Time
 }
 
 // Empty reports whether there is nothing to send.
-func (n Notices) Empty() bool { return len(n.Events)+len(n.Waits)+len(n.Resume) == 0 }
+func (n Notices) Empty() bool { return len(n.Events)+len(n.Waits)+len(n.Resume)+len(n.Timers) == 0 }
 
 // Append adds o's notices.
 func (n *Notices) Append(o Notices) {
 	n.Events = append(n.Events, o.Events...)
 	n.Waits = append(n.Waits, o.Waits...)
 	n.Resume = append(n.Resume, o.Resume...)
+	n.Timers = append(n.Timers, o.Timers...)
 }
 
 // Depths counts live rows. Counts are exact to DepthCap and then stay there, Capped says so.
 type Depths struct {
-	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken int
-	OldestLiveEvent, OldestParked, OldestWoken                  time.Time // zero when there is none
+	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken, Timers, DueTimers int
+	OldestLiveEvent, OldestParked, OldestWoken, OldestDueTimer                     time.Time // zero when there is none
 	// Dead letters, which nobody purged: all, and by reason. Each count is exact to DepthCap on its own.
 	DeadLetters int
 	Dead        map[rendezvous.DeadReason]int

@@ -96,6 +96,7 @@ type Retired struct {
 	Waits     int                  `json:"waits"`
 	Released  []rendezvous.EventID `json:"released,omitempty"`  // live again
 	Dead      []rendezvous.EventID `json:"dead,omitempty"`      // targeted or kept: dead letters
+	Timers    int                  `json:"timers,omitempty"`    // armings that ended
 	Corrected []string             `json:"corrected,omitempty"` // effects of which the caller's belief was wrong
 }
 

@@ -109,6 +109,8 @@ type Reader interface {
 	// EventsOfOp answers the events with number > after whose last requeue, or purge, was that one, by number, without payload.
 	EventsOfOp(ctx context.Context, tenant, op string, purged bool, after int64, limit int) ([]*Event, error)
 	Depths(ctx context.Context, most int) (Depths, error)
+
+	TimerReader
 }
 
 // Tx reads and changes rows in one transaction.
@@ -138,6 +140,8 @@ type Tx interface {
 	// OverdueEvents answers live events whose time is over, without payload, the longest due first and, of equals, the lowest number, fair by tenant (S3);
 	// rows locked by others are skipped. How many it looks at is bounded.
 	OverdueEvents(ctx context.Context, o Overdue, limit int) (OverdueEvents, error)
+
+	TimerTx
 
 	// Apply makes all changes or none, in one round trip. It is the last thing a verb does in its transaction, called at most once.
 	Apply(ctx context.Context, c *Changes) error
@@ -190,9 +194,9 @@ type AbandonedPosition struct {
 
 // Depths counts live rows, each up to the asked maximum.
 type Depths struct {
-	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken int
-	OldestLiveEvent, OldestParked, OldestWoken                  time.Time
-	Dead                                                        map[rendezvous.DeadReason]int // each reason up to the maximum; no zeros
+	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken, Timers, DueTimers int
+	OldestLiveEvent, OldestParked, OldestWoken, OldestDueTimer                     time.Time
+	Dead                                                                           map[rendezvous.DeadReason]int // each reason up to the maximum; no zeros
 }
 
 // Changes is everything one verb changes. Parts are applied so that a record copying an event's payload comes before that payload is shed.
@@ -220,10 +224,22 @@ type Changes struct {
 	Unwoken []WorkflowKey
 	// MarkedWoken are moved notices: NextNoticeAt and Notices of marks handed out by DueWoken.
 	MarkedWoken []*Woken
+
+	// Timers are written whole, over what stands under their keys; GoneTimers go, before them. Their workflows are locked by this transaction.
+	Timers     []*Timer
+	GoneTimers []TimerKey
+	// HeldTimers were locked by LockTimers or HeldTimers: only the hold and ReadyAt are written.
+	HeldTimers []*Timer
+
+	NewShardLeases []*ShardLease // one that is there already is ErrStale
+	ShardLeases    []*ShardLease // locked by this transaction
+	Members        []*Member     // written over what stands under their keys
+	GoneMembers    []MemberKey
 }
 
 // Empty reports whether there is nothing to change.
 func (c *Changes) Empty() bool {
 	return len(c.NewWorkflows)+len(c.NewRuns)+len(c.NewEvents)+len(c.NewWaits)+len(c.NewBatches)+len(c.Records)+len(c.Workflows)+len(c.Runs)+
-		len(c.Events)+len(c.Waits)+len(c.GoneWaits)+len(c.Woken)+len(c.Unwoken)+len(c.MarkedWoken) == 0
+		len(c.Events)+len(c.Waits)+len(c.GoneWaits)+len(c.Woken)+len(c.Unwoken)+len(c.MarkedWoken)+
+		len(c.Timers)+len(c.GoneTimers)+len(c.HeldTimers)+len(c.NewShardLeases)+len(c.ShardLeases)+len(c.Members)+len(c.GoneMembers) == 0
 }

@@ -42,6 +42,8 @@ type Workflow struct {
 	FailedEffect  string
 	OpenEffects   int // of the current run; waits not counted
 	OpenWaits     int
+	LiveTimers    int    // armings the history says are live, of every class
+	Reopened      int64  // seq of the current run's last RunReopened, 0 for none
 	LeaseOwner    string // "" when free
 	LeaseEpoch    int64
 	LeaseExpires  time.Time
@@ -184,6 +186,7 @@ type Wait struct {
 	From         string
 	Trace        rendezvous.Trace
 	RegisteredAt time.Time // when it was first registered
+	Deadline     time.Time // zero: none
 	OpenSince    time.Time // when it last became matchable: registration or reopening
 
 	// Only while it holds a claim.
