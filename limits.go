@@ -17,6 +17,7 @@ const (
 	MaxAppendRecords  = 500       // records of an append
 	MaxAppendBytes    = 16 << 20  // their payloads and data together
 	MaxWaitsPerRun    = 1000      // rows of waits
+	MaxTimersPerRun   = 1000      // live author timers of a run
 	MaxKeptPerRun     = 1000      // live events targeted at one run
 	MaxExpiryDays     = 30        // how far ahead an event's own expiry may lie
 	MaxFullHistory    = 50_000    // records of ReadHistory

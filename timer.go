@@ -87,7 +87,16 @@ func CheckDeadline(at time.Time, after *time.Duration) (time.Time, error) {
 	case !at.IsZero() && after != nil:
 		return at, InvalidField("deadline", "and deadline_after are both given; give one")
 	case after != nil:
-		return at, CheckAfter("deadline_after", (*after).Microseconds())
+		return at, CheckAfter("deadline_after", Micros(*after))
 	}
 	return DueInstant(at), CheckInstant("deadline", DueInstant(at))
+}
+
+// Micros is d in microseconds, rounded up as all that is due.
+func Micros(d time.Duration) int64 {
+	n := d.Microseconds()
+	if time.Duration(n)*time.Microsecond < d {
+		n++
+	}
+	return n
 }

@@ -17,7 +17,10 @@ type Start struct {
 	ContentType string
 	Parent      string // a workflow id
 	CodeVersion string
-	Operator    *rendezvous.Operator
+	// Deadline or DeadlineAfter, at most one: when the whole run is over, whoever drives it (timers.md section 5). In the future, else invalid.
+	Deadline      time.Time
+	DeadlineAfter *time.Duration
+	Operator      *rendezvous.Operator
 }
 
 // Started is the answer of StartRun.
@@ -96,7 +99,10 @@ type Continuation struct {
 	Type        string // "" carries over
 	Queue       string // "" carries over
 	CodeVersion string
-	Operator    *rendezvous.Operator
+	// Deadline or DeadlineAfter are the next run's own; the ended run's never carries over.
+	Deadline      time.Time
+	DeadlineAfter *time.Duration
+	Operator      *rendezvous.Operator
 }
 
 // Continued is the answer of ContinueAsNew. Seq is the successor's RunStarted.
@@ -150,6 +156,22 @@ type Cancelled struct {
 	Notices Notices
 }
 
+// Reopening lifts the seal of a workflow's last run, which failed or was cancelled.
+type Reopening struct {
+	RunID    string
+	BatchID  string
+	Operator *rendezvous.Operator
+	Reason   string
+}
+
+// Reopened is the answer of ReopenRun.
+type Reopened struct {
+	Seq     int64 // of RunReopened
+	Timers  int   // armings that are back, with their original instants
+	Again   bool
+	Notices Notices
+}
+
 // Runs is a tenant's writing side (runs.md sections 2, 5 and 6). Checks come in the order of section 2; the first that fails decides.
 type Runs interface {
 	// StartRun records RunStarted as seq 1 of a new workflow. Again with the same ids and content: the first answer and the present status (RN-13).
@@ -164,6 +186,9 @@ type Runs interface {
 	ContinueAsNew(ctx context.Context, c Continuation, at time.Time) (Continued, error)
 	// CancelRun asks for a cancel, or with now revokes the lease and concludes (RN-54..RN-56). Again: Requested or Closed.
 	CancelRun(ctx context.Context, run string, operator *rendezvous.Operator, reason string, now bool, at time.Time) (Cancelled, error)
+	// ReopenRun lifts the seal; timers and the run's deadline return at their original instants, waits do not (RN-50, TM-21). From failed and cancelled
+	// only: else conflict with the status. Again: the first outcome.
+	ReopenRun(ctx context.Context, r Reopening, at time.Time) (Reopened, error)
 	// PauseRun pauses a free run and asks it of a leased one (RN-51..RN-53). Again: AlreadyPaused.
 	PauseRun(ctx context.Context, run string, operator *rendezvous.Operator, reason string, at time.Time) (Paused, error)
 	// ResumeRun ends a pause and wakes the run. Again: NotPaused.
@@ -262,6 +287,7 @@ type Workflow struct {
 	FailedEffect   string
 	OpenEffects    int
 	OpenWaits      int
+	LiveTimers     int
 	LeaseOwner     string // "" when free
 	LeaseEpoch     int64
 	LeaseRemaining time.Duration

@@ -13,7 +13,25 @@ import (
 // parkedOutcome is what recordParked did: the records in order, and whether its bounds left parked waits for the next call.
 type parkedOutcome struct {
 	records []*backend.Record
+	bytes   int // their payloads
 	more    bool
+}
+
+// room reports whether one more answer of n bytes is within the bounds, and counts it; otherwise there is more.
+func (o *parkedOutcome) room(n int) bool {
+	if o.more = o.more || len(o.records) == rendezvous.MaxCollect || o.bytes+n > rendezvous.MaxCollectBytes; o.more {
+		return false
+	}
+	o.bytes += n
+	return true
+}
+
+// count is how many records there are; nil has none.
+func (o *parkedOutcome) count() int {
+	if o == nil {
+		return 0
+	}
+	return len(o.records)
 }
 
 // recordParked records the parked answers of f's current run, oldest claim first, within 100 and 16 MiB of payload (RN-34); quarantined waits are left
@@ -21,11 +39,14 @@ type parkedOutcome struct {
 // answered. A run that counts as free (f.free) is woken.
 func (u *unit) recordParked(ctx context.Context, f *flow, withPayload bool) (parkedOutcome, error) {
 	all, err := u.recordParkedOf(ctx, []*flow{f}, withPayload)
-	return all[f.Key()], err
+	if all[f.Key()] == nil {
+		return parkedOutcome{}, err
+	}
+	return *all[f.Key()], err
 }
 
 // recordParkedOf is recordParked for many runs at once, at the cost of one. The bounds hold for each run.
-func (u *unit) recordParkedOf(ctx context.Context, flows []*flow, withPayload bool) (map[backend.WorkflowKey]parkedOutcome, error) {
+func (u *unit) recordParkedOf(ctx context.Context, flows []*flow, withPayload bool) (map[backend.WorkflowKey]*parkedOutcome, error) {
 	runs := make([]backend.RunKey, len(flows))
 	for i, f := range flows {
 		runs[i] = backend.RunKey{Tenant: f.Tenant, ID: f.RunID}
@@ -50,12 +71,12 @@ func (u *unit) recordParkedOf(ctx context.Context, flows []*flow, withPayload bo
 		k := backend.RunKey{Tenant: w.Tenant, ID: w.RunID}
 		of[k] = append(of[k], w)
 	}
-	out := make(map[backend.WorkflowKey]parkedOutcome, len(flows))
+	out := make(map[backend.WorkflowKey]*parkedOutcome, len(flows))
 	var answered []*backend.Record
 	for i, f := range flows {
 		one := u.recordRun(f, of[runs[i]], pairs)
 		answered = append(answered, one.records...)
-		out[f.Key()] = one
+		out[f.Key()] = &one
 	}
 	if withPayload {
 		return out, u.loadPayloads(ctx, answered)
@@ -66,7 +87,6 @@ func (u *unit) recordParkedOf(ctx context.Context, flows []*flow, withPayload bo
 // recordRun records what is parked of f's run, as far as its bounds go.
 func (u *unit) recordRun(f *flow, waits []*backend.Wait, pairs pairing) parkedOutcome {
 	var out parkedOutcome
-	var size int
 	for _, w := range waits {
 		e, err := pairs.judge(w)
 		if err != nil {
@@ -75,8 +95,7 @@ func (u *unit) recordRun(f *flow, waits []*backend.Wait, pairs pairing) parkedOu
 			}
 			continue
 		}
-		if size += e.PayloadSize; len(out.records) == rendezvous.MaxCollect || size > rendezvous.MaxCollectBytes {
-			out.more = true
+		if !out.room(e.PayloadSize) {
 			break
 		}
 		out.records = append(out.records, u.answer(f, w, e))

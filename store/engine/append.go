@@ -21,6 +21,9 @@ func (t *tenant) Append(ctx context.Context, a store.Append, at time.Time) (stor
 		o = got
 		return err
 	})
+	if err == nil {
+		err = o.refused
+	}
 	if err != nil {
 		return store.Appended{}, err
 	}
@@ -87,6 +90,9 @@ func newAppend(tenant string, a store.Append) (*batch, error) {
 
 // checkRecord judges one record by its shape and says which one it is.
 func checkRecord(i int, r rendezvous.Record) (rendezvous.Record, error) {
+	if r.Kind == rendezvous.RunReopened {
+		return r, misplaced(i, "(%s) is not appended; reopen the run by its verb", r.Kind)
+	}
 	r.Seq, r.RecordedAt, r.Unknown = 0, time.Time{}, false // the store's to give
 	checked, err := r.CheckAppended()
 	return checked, placed(err, i)
@@ -171,9 +177,12 @@ func (u *unit) write(ctx context.Context, f *flow, run *backend.Run, b *batch) (
 	if err := checkOrder(facts, b.records); err != nil {
 		return nil, err
 	}
-	w := &writing{unit: u, f: f, run: run, b: b, o: &outcome{}}
+	w := &writing{unit: u, f: f, run: run, b: b, o: &outcome{}, authors: -1}
 	if err := w.prepare(ctx); err != nil {
 		return nil, err
+	}
+	if w.o.refused != nil {
+		return w.o, nil
 	}
 	before, waits := f.Head, f.OpenWaits
 	if err := w.records(ctx); err != nil {
@@ -196,7 +205,9 @@ func (u *unit) write(ctx context.Context, f *flow, run *backend.Run, b *batch) (
 
 // orderFacts reads what legal order is judged from, set-based.
 func (u *unit) orderFacts(ctx context.Context, f *flow, b *batch) (orderFacts, error) {
-	facts := orderFacts{run: f.RunID, status: f.Status, pausing: f.Pause != nil, head: f.Head, effects: map[string][]rendezvous.Record{}}
+	facts := orderFacts{
+		run: f.RunID, status: f.Status, pausing: f.Pause != nil, head: f.Head, reopened: f.Reopened, effects: map[string][]rendezvous.Record{},
+	}
 	if f.RunID == "" {
 		return facts, nil
 	}
@@ -222,10 +233,15 @@ func (u *unit) orderFacts(ctx context.Context, f *flow, b *batch) (orderFacts, e
 			facts.effects[key.Effect] = records
 		}
 	}
+	var err error
+	if f.Reopened > 0 && len(keys) > 0 {
+		if facts.superseded, err = u.superseded(ctx, f); err != nil {
+			return facts, err
+		}
+	}
 	if b.next() == "" || f.OpenEffects == 0 {
 		return facts, nil
 	}
-	var err error
 	facts.open, err = u.tx.OpenEffects(ctx, backend.RunKey{Tenant: f.Tenant, ID: f.RunID}, closings+1)
 	return facts, err
 }

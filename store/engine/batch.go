@@ -24,6 +24,7 @@ type batch struct {
 	epoch    int64
 	expected int64
 	digest   []byte
+	trace    rendezvous.Trace                           // of the request, kept with the timers it arms
 	records  []rendezvous.Record                        // checked by shape and place
 	build    func(f *flow) ([]rendezvous.Record, error) // instead of records, where they depend on the row
 }
@@ -75,6 +76,7 @@ type outcome struct {
 	Seq     int64           `json:"seq,omitempty"`      // of the terminal, or of the successor's RunStarted
 	NextRun string          `json:"next_run,omitempty"` // of a run continued as new
 	Retired *store.Retired  `json:"retired,omitempty"`  // of a run that ended
+	refused error           // nothing of the batch was written, but what its last look claimed (RN-10)
 	again   bool            // the first outcome of a known batch
 	records []store.Answer  // the answers whole
 	mail    store.Mail      // as it is now, not as it was
@@ -200,6 +202,16 @@ func (d digest) text(parts ...string) {
 	for _, s := range parts {
 		d.number(int64(len(s)))
 		d.Write([]byte(s))
+	}
+}
+
+func (d digest) deadline(at time.Time, after *time.Duration) {
+	if !at.IsZero() {
+		d.text("deadline", rendezvous.FormatInstant(rendezvous.DueInstant(at)))
+	}
+	if after != nil {
+		d.text("deadline_after")
+		d.number(int64(*after))
 	}
 }
 

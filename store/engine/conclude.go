@@ -89,10 +89,16 @@ func terminal(c store.Conclusion) (rendezvous.Record, error) {
 			return r, rendezvous.InvalidField("result", "goes with the outcomes completed and failed, not with %s", c.Outcome)
 		}
 		r.Kind, r.Data = rendezvous.RunCancelled, rendezvous.EncodeData(rendezvous.ReasonData{Reason: c.Reason})
-	case rendezvous.StatusTimedOut:
-		return r, rendezvous.InvalidField("outcome", "%s is not supported by this build; give completed, failed or cancelled", c.Outcome)
+	case rendezvous.StatusTimedOut: // from its deadline on
+		if c.Result != nil {
+			return r, rendezvous.InvalidField("result", "goes with the outcomes completed and failed, not with %s", c.Outcome)
+		}
+		if c.Reason != "" {
+			return r, rendezvous.InvalidField("reason", "goes with the outcomes failed and cancelled, not with %s", c.Outcome)
+		}
+		r.Kind = rendezvous.RunTimedOut
 	default:
-		return r, rendezvous.InvalidField("outcome", "%q is none of completed, failed, cancelled", c.Outcome)
+		return r, rendezvous.InvalidField("outcome", "%q is none of completed, failed, cancelled, timed_out", c.Outcome)
 	}
 	return r, nil
 }
@@ -109,11 +115,16 @@ func (u *unit) conclude(ctx context.Context, f *flow, run *backend.Run, terminal
 	if err := u.viewFailure(ctx, f, terminal); err != nil {
 		return concluded{}, err
 	}
+	timers, err := u.retireTimers(ctx, f)
+	if err != nil {
+		return concluded{}, err
+	}
 	row := u.record(f, terminal)
 	retired, err := u.retireRun(ctx, run)
 	if err != nil {
 		return concluded{}, err
 	}
+	retired.Timers = timers
 	if err := u.seal(f, run, row, retired); err != nil {
 		return concluded{}, err
 	}
@@ -135,7 +146,7 @@ func (u *unit) seal(f *flow, run *backend.Run, terminal *backend.Record, retired
 	}
 	run.Status, run.Outcome, run.LastSeq = f.Status, terminal.Kind, terminal.Seq
 	run.ClosedAt, run.SealedAt, run.Retired = terminal.RecordedAt, terminal.RecordedAt, kept
-	f.OpenEffects, f.OpenWaits = 0, 0 // the terminal ends them all (G9)
+	f.OpenEffects, f.OpenWaits, f.LiveTimers, f.Reopened = 0, 0, 0, 0 // the terminal ends them all (G9)
 	u.saveRun(run)
 	return nil
 }

@@ -37,13 +37,16 @@ func newContinuation(tenant string, c store.Continuation) (*batch, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
-	shape := store.Start{RunID: c.NextRun, Type: cmp.Or(c.Type, "any"), Queue: c.Queue, Input: c.Input, CodeVersion: c.CodeVersion}
+	shape := store.Start{
+		RunID: c.NextRun, Type: cmp.Or(c.Type, "any"), Queue: c.Queue, Input: c.Input, CodeVersion: c.CodeVersion, Deadline: c.Deadline, DeadlineAfter: c.DeadlineAfter,
+	}
 	if err := checkStart(shape); err != nil {
 		return nil, err
 	}
 	sum := newDigest("continue_as_new")
 	sum.text(c.RunID, c.NextRun, c.Type, c.Queue, c.ContentType, c.CodeVersion)
 	sum.number(c.ExpectedSeq)
+	sum.deadline(c.Deadline, c.DeadlineAfter)
 	sum.bytes(c.Input)
 	b.digest = sum.sum()
 	if c.NextRun == "" {
@@ -61,6 +64,7 @@ func newContinuation(tenant string, c store.Continuation) (*batch, error) {
 // continuation makes the two linked records (G2), with type and queue carried over where none is given.
 func continuation(c store.Continuation, kind, queue string) ([]rendezvous.Record, error) {
 	next := rendezvous.RunStartedData{Type: cmp.Or(c.Type, kind), Queue: cmp.Or(c.Queue, queue), PreviousRun: c.RunID, CodeVersion: c.CodeVersion}
+	next.Deadline, next.DeadlineAfter = deadlineData(c.Deadline, c.DeadlineAfter)
 	records := []rendezvous.Record{
 		{RunID: c.RunID, Kind: rendezvous.RunContinued, Operator: c.Operator, Data: rendezvous.EncodeData(rendezvous.RunContinuedData{NextRun: c.NextRun})},
 		{
@@ -82,11 +86,16 @@ func continuation(c store.Continuation, kind, queue string) ([]rendezvous.Record
 // continueAs ends the run and begins its next in one: the same seal and the same retirement as a conclusion, but the lease stays with its holder and a
 // pending cancel goes over (RN-46).
 func (w *writing) continueAs(ctx context.Context, end, start rendezvous.Record) error {
+	timers, err := w.retireTimers(ctx, w.f)
+	if err != nil {
+		return err
+	}
 	row := w.record(w.f, end)
 	retired, err := w.retireRun(ctx, w.run)
 	if err != nil {
 		return err
 	}
+	retired.Timers = timers
 	if err := w.seal(w.f, w.run, row, retired); err != nil {
 		return err
 	}

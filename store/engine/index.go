@@ -170,13 +170,16 @@ func expired(e *backend.Event, at time.Time) bool {
 	return !e.ExpiresAt.IsZero() && !at.Before(e.ExpiresAt)
 }
 
-// meets is M1 to M5, but for the seal of the wait's run, which is judged under its lock.
+// meets is M1 to M5, whether or not a worker has ticked (TM-39), but for the seal of the wait's run, which is judged under its lock.
 func meets(e *backend.Event, w *backend.Wait, at time.Time) bool {
 	if e.Tenant != w.Tenant || e.Type != w.Type || (w.From != "" && w.From != e.Source) {
 		return false // I14, M1, M2
 	}
 	if e.State != rendezvous.EventLive || e.Erased || expired(e, at) || !w.Open() {
 		return false // M4, M5
+	}
+	if !w.Deadline.IsZero() && !e.ReceivedAt.Before(w.Deadline) {
+		return false // M5
 	}
 	if e.Target != "" && (e.Target != w.RunID || len(e.Keys) == 0 || len(w.Keys) == 0) {
 		return e.Target == w.RunID // M3: a side without keys does not restrict

@@ -18,6 +18,9 @@ type orderFacts struct {
 	// open holds the openings of effects (not waits) that nothing closed, ascending by seq. Needed only by a batch that continues as new, and then at
 	// least one more of them than the batch closes.
 	open []rendezvous.Record
+	// reopened is the seq of the run's last RunReopened, 0 for none; superseded the effects which that one lets be tried again (G8).
+	reopened   int64
+	superseded map[string]struct{}
 }
 
 // order is how things stand as far as legal order goes, record by record.
@@ -28,6 +31,9 @@ type order struct {
 	head    int64
 	effects map[string]*effectLine
 	open    []rendezvous.Record
+
+	reopened   int64
+	superseded map[string]struct{}
 }
 
 // effectLine is the attempts of one effect key, which names an effect or a wait, never both in one run (G7).
@@ -44,7 +50,7 @@ type attempt struct {
 	retryable bool // closed by EffectFailed, to be tried again
 }
 
-// checkOrder judges a batch by G1..G8 (G9 is the conclusion's, G10 is not built: no timers) and writes nothing. The records are checked by shape, their
+// checkOrder judges a batch by G1..G8 (G9 is the conclusion's, G10 is judged by the timers' rows) and writes nothing. The records are checked by shape, their
 // places in the batch by checkPlaces.
 func checkOrder(facts orderFacts, records []rendezvous.Record) error {
 	if int64(len(records)) > rendezvous.MaxSeq-facts.head {
@@ -52,6 +58,7 @@ func checkOrder(facts orderFacts, records []rendezvous.Record) error {
 	}
 	o := order{
 		run: facts.run, status: facts.status, pausing: facts.pausing, head: facts.head, effects: map[string]*effectLine{}, open: slices.Clone(facts.open),
+		reopened: facts.reopened, superseded: facts.superseded,
 	}
 	for effect, stored := range facts.effects {
 		for _, r := range stored {
@@ -100,6 +107,7 @@ func (o *order) begin(r rendezvous.Record) *rendezvous.Error {
 			With("run", o.run)
 	}
 	o.run, o.status, o.pausing = r.RunID, rendezvous.StatusRunning, false
+	o.reopened, o.superseded = 0, nil
 	o.effects, o.open = map[string]*effectLine{}, nil // keys of the old run mean nothing in the next
 	return nil
 }
@@ -155,8 +163,10 @@ func (o *order) checkOpening(r rendezvous.Record) *rendezvous.Error {
 	switch {
 	case before == nil:
 		return effectConflict(r, "never opened", "attempt %d of %q comes before attempt %d", r.Attempt-1, r.Effect, r.Attempt)
+	case before.closed == 0 && r.Kind.IsWait() && before.opened < o.reopened: // left open by a conclusion that was reopened
 	case before.closed == 0:
 		return effectConflict(r, "open", "attempt %d of %q is open since seq %d", r.Attempt-1, r.Effect, before.opened).With("seq", before.opened)
+	case !before.retryable && before.closed < o.reopened && before.closing == rendezvous.EffectFailed && o.supersedes(r.Effect):
 	case !before.retryable:
 		return effectConflict(r, string(before.closing), "attempt %d of %q was closed for good by %s at seq %d", r.Attempt-1, r.Effect,
 			before.closing, before.closed).With("seq", before.closed)
@@ -173,11 +183,19 @@ func (o *order) checkClosing(r rendezvous.Record) *rendezvous.Error {
 	switch {
 	case a == nil:
 		return effectConflict(r, "never opened", "attempt %d of %q was never opened", r.Attempt, r.Effect)
+	case line.wait && a.opened < o.reopened: // G9
+		return effectConflict(r, "ended", "attempt %d of %q ended with a conclusion that was reopened; register its next attempt", r.Attempt, r.Effect).
+			With("seq", a.opened)
 	case a.closed != 0:
 		return effectConflict(r, string(a.closing), "attempt %d of %q was closed by %s at seq %d", r.Attempt, r.Effect, a.closing, a.closed).
 			With("seq", a.closed).With("kind", string(a.closing))
 	}
 	return nil
+}
+
+func (o *order) supersedes(effect string) bool {
+	_, ok := o.superseded[effect]
+	return ok
 }
 
 // note keeps what an opening or closing says of its effect.

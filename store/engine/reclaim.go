@@ -118,7 +118,7 @@ func (u *unit) reclaim(ctx context.Context, items []store.ReclaimItem, which []i
 			r.Outcome = store.ReclaimChanged // the item before it ended the lease
 		}
 		if r.Outcome == store.ReclaimReclaimed {
-			expected := min(mail[backend.RunKey{Tenant: f.Tenant, ID: f.RunID}], rendezvous.MaxCollect)
+			expected := min(mail[backend.RunKey{Tenant: f.Tenant, ID: f.RunID}]+f.LiveTimers, rendezvous.MaxCollect)
 			if records += expected; n > 0 && records > reclaimRecords {
 				break
 			}
@@ -129,15 +129,15 @@ func (u *unit) reclaim(ctx context.Context, items []store.ReclaimItem, which []i
 		}
 		done = append(done, r)
 	}
-	var recorded map[backend.WorkflowKey]parkedOutcome
+	var recorded map[backend.WorkflowKey]*parkedOutcome
 	if len(withMail) > 0 {
-		if recorded, err = u.recordParkedOf(ctx, withMail, false); err != nil {
+		if recorded, err = u.recordNewsOf(ctx, withMail); err != nil {
 			return nil, err
 		}
 	}
 	for _, key := range keys[:len(done)] { // in input order: records and marks do not depend on a map's
 		if n, ok := ending[key]; ok {
-			u.endAbandoned(u.flows[key], &done[n], len(recorded[key].records))
+			u.endAbandoned(u.flows[key], &done[n], recorded[key].count())
 			delete(ending, key)
 		}
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
@@ -29,6 +30,9 @@ type registration struct {
 	node  *waitNode          // an open wait that claims
 	event *backend.Event     // what answers it
 	late  bool               // what answers it is over what the unit hands out: its wait is parked, or stays so
+	due   time.Time          // its deadline as recorded; zero for none
+	poll  bool               // the deadline was over when it was registered: what is there answers, or nothing does (TM-40)
+	over  bool               // a poll that nothing answers: it is timed out in this unit
 	took  *rendezvous.Record // an answer given earlier, payload whole
 }
 
@@ -91,6 +95,9 @@ func (u *unit) judgeRegistrations(ctx context.Context, regs []*registration) err
 		if r.seq == 0 {
 			r.err = r.judge(effects[r.key()])
 		}
+		if r.err == nil && r.fresh() {
+			r.due, r.err = r.resolve(u.stamp(r.f))
+		}
 		if r.err == nil {
 			seen[r.key()] = r
 		}
@@ -106,11 +113,34 @@ func (r *registration) judge(records []rendezvous.Record) error {
 		if err := rendezvous.DecodeData(*s.opened, &d); err != nil {
 			return err
 		}
+		if s.closed == nil && s.opened.Seq < r.f.Reopened { // G8, G9: it does not return
+			return duplicate(opening, s.opened.Seq, "attempt %d of %q was left open by a conclusion that was reopened; register attempt %d", opening.Attempt,
+				opening.Effect, opening.Attempt+1)
+		}
 		r.stand = s
-		return r.sameAs(rendezvous.Wait{Attempt: r.wait.Attempt, Type: d.Type, Keys: d.Keys, From: d.From})
+		if d.Deadline != "" {
+			due, err := rendezvous.ParseInstant("deadline", d.Deadline)
+			if err != nil {
+				return rendezvous.Errorf(rendezvous.CodeCorrupt, "the deadline of record %d does not decode", s.opened.Seq).With("seq", s.opened.Seq).Because(err)
+			}
+			r.due = due
+		}
+		return r.sameAs(rendezvous.Wait{Attempt: r.wait.Attempt, Type: d.Type, Keys: d.Keys, From: d.From, Deadline: r.due})
 	}
-	facts := orderFacts{run: r.f.RunID, status: r.f.Status, pausing: r.f.Pause != nil, head: r.f.Head, effects: map[string][]rendezvous.Record{r.wait.Effect: records}}
+	facts := orderFacts{
+		run: r.f.RunID, status: r.f.Status, pausing: r.f.Pause != nil, head: r.f.Head, reopened: r.f.Reopened,
+		effects: map[string][]rendezvous.Record{r.wait.Effect: records},
+	}
 	return checkOrder(facts, []rendezvous.Record{opening})
+}
+
+// resolve is the instant of the wait's deadline, zero for none: a duration counts from its record.
+func (r *registration) resolve(recorded time.Time) (time.Time, error) {
+	if r.wait.DeadlineAfter == nil {
+		return r.wait.Deadline, nil
+	}
+	due := recorded.Add(time.Duration(rendezvous.Micros(*r.wait.DeadlineAfter)) * time.Microsecond)
+	return due, rendezvous.CheckInstant("deadline_after", due)
 }
 
 // sameAs is conflict if the wait was registered with other values (EV-19).
@@ -178,6 +208,10 @@ func (u *unit) newWait(r *registration, number int64) *backend.Wait {
 	if r.stand.opened != nil {
 		w.RegisteredAt = r.stand.opened.RecordedAt
 	}
+	w.Deadline = r.due
+	if r.poll = r.stand.opened == nil && !r.due.IsZero() && !r.due.After(u.at); r.poll {
+		w.Deadline = u.at.Add(time.Microsecond) // what was received until now answers (M5); fire_at and the record keep the deadline itself
+	}
 	return w
 }
 
@@ -202,7 +236,8 @@ func (u *unit) takeEvents(ctx context.Context, regs []*registration) error {
 	}
 	var taken []*eventNode
 	var over []int
-	err := p.complete(ctx, func(p *plan) { taken, over = p.admit(in) })
+	var contested []bool
+	err := p.complete(ctx, func(p *plan) { taken, over, contested = p.admit(in) })
 	if err != nil {
 		return err
 	}
@@ -214,15 +249,17 @@ func (u *unit) takeEvents(ctx context.Context, regs []*registration) error {
 			r.event = taken[i].Event
 		default:
 			r.look = r.node != nil
+			r.over = r.poll && r.look && !contested[i]
 		}
 	}
 	return nil
 }
 
 // admit answers which event each registration takes, and how many waits its run would have where that is over the limit: such a one stands in nobody's way.
-// One that is claimed for and answered late leaves its room as well: the run's next collect closes it.
-func (p *plan) admit(regs []*registration) (taken []*eventNode, over []int) {
-	taken, over = make([]*eventNode, len(regs)), make([]int, len(regs))
+// One that is claimed for and answered late leaves its room as well: the run's next collect closes it. contested are those of which an event is the oldest that
+// an older wait meets too.
+func (p *plan) admit(regs []*registration) (taken []*eventNode, over []int, contested []bool) {
+	taken, over, contested = make([]*eventNode, len(regs)), make([]int, len(regs)), make([]bool, len(regs))
 	open := map[*flow]int{}
 	for _, r := range regs {
 		if _, known := open[r.f]; !known {
@@ -242,13 +279,21 @@ func (p *plan) admit(regs []*registration) (taken []*eventNode, over []int) {
 			continue
 		}
 		if r.node != nil {
-			taken[i] = p.claim(r.node)
+			if taken[i] = p.claim(r.node); taken[i] == nil && r.poll {
+				contested[i] = p.contested(r.node)
+			}
 		}
 		if added && taken[i] == nil {
 			open[r.f]++
 		}
 	}
-	return taken, over
+	return taken, over, contested
+}
+
+// contested reports whether an event is there for a wait that could not claim it: an older wait meets it too (O3).
+func (p *plan) contested(w *waitNode) bool {
+	e, known := p.x.oldestEvent(w, nil)
+	return !known || e != nil
 }
 
 // settleRegistration records what is new of one registration and completes its answer.
@@ -272,8 +317,15 @@ func (u *unit) settleRegistration(r *registration) {
 		r.close(row.Seq, rendezvous.ClosedAnswered, &row.Record)
 		return
 	}
+	if r.over {
+		row := u.timeOut(r.f, r.row, r.due)
+		r.row, r.look = nil, false
+		r.close(row.Seq, rendezvous.ClosedTimedOut, nil)
+		return
+	}
 	if r.row.Version == 0 {
 		u.ch.NewWaits = append(u.ch.NewWaits, r.row)
+		u.armWait(r)
 	}
 	r.out.Outcome, r.out.Number, r.out.Seq, r.out.Parked = store.RegisterWaiting, r.row.Number, r.seq, !r.row.Open()
 }
@@ -286,10 +338,39 @@ func (u *unit) recordRegistration(r *registration) int64 {
 	if keys == nil {
 		keys = []rendezvous.Key{}
 	}
+	d := rendezvous.WaitRegisteredData{Type: r.wait.Type, Keys: keys, From: r.wait.From}
+	if !r.due.IsZero() {
+		d.Deadline = rendezvous.FormatInstant(r.due)
+	}
 	return u.record(r.f, rendezvous.Record{
-		RunID: r.wait.RunID, Kind: rendezvous.WaitRegistered, Effect: r.wait.Effect, Attempt: r.wait.Attempt,
-		Data: rendezvous.EncodeData(rendezvous.WaitRegisteredData{Type: r.wait.Type, Keys: keys, From: r.wait.From}),
+		RunID: r.wait.RunID, Kind: rendezvous.WaitRegistered, Effect: r.wait.Effect, Attempt: r.wait.Attempt, Data: rendezvous.EncodeData(d),
 	}).Seq
+}
+
+// armWait arms the deadline of a wait that stays. That of a wait whose row was lost is live in the history and counted.
+func (u *unit) armWait(r *registration) {
+	if r.due.IsZero() {
+		return
+	}
+	t := backend.Timer{
+		TimerID: rendezvous.WaitTimerID(r.wait.RunID, r.wait.Effect), Class: rendezvous.TimerWait, Effect: r.wait.Effect, FireAt: r.due, ArmedSeq: r.seq, Trace: r.wait.Trace,
+	}
+	if r.stand.opened == nil {
+		u.arm(r.f, t, false)
+	} else {
+		u.writeTimer(r.f, t)
+	}
+}
+
+// timeOut records that a wait's deadline came before its answer (M5): due is that deadline, however late it is. A free run is woken.
+func (u *unit) timeOut(f *flow, w *backend.Wait, due time.Time) *backend.Record {
+	row := u.record(f, rendezvous.Record{
+		RunID: w.RunID, Kind: rendezvous.WaitTimedOut, Effect: w.Effect, Attempt: w.Attempt,
+		Data: rendezvous.EncodeData(rendezvous.DeadlineData{Deadline: rendezvous.FormatInstant(due)}),
+	})
+	u.dropWait(w)
+	u.wake(f, rendezvous.CauseTimedOut, row.Seq, w.Trace)
+	return row
 }
 
 // close answers how the wait ended, now or earlier.

@@ -43,7 +43,7 @@ func (u *unit) unsubscribe(ctx context.Context, key backend.WaitKey, epoch int64
 	if err != nil {
 		return store.Withdrawn{}, err
 	}
-	if !current(f, run) || s.closed != nil || s.opened == nil {
+	if !current(f, run) || s.closed != nil || s.opened == nil || s.opened.Seq < f.Reopened {
 		return u.unsubscribed(ctx, run, w, s)
 	}
 	if err := u.checkLease(f, epoch); err != nil {

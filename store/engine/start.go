@@ -63,6 +63,7 @@ func newStart(tenant string, s store.Start) (start, error) {
 		return n, err
 	}
 	n.data = rendezvous.RunStartedData{Type: s.Type, Queue: s.Queue, Parent: s.Parent, CodeVersion: s.CodeVersion}
+	n.data.Deadline, n.data.DeadlineAfter = deadlineData(s.Deadline, s.DeadlineAfter)
 	if n.data.Queue == "" {
 		n.data.Queue = rendezvous.DefaultQueue
 	}
@@ -97,6 +98,9 @@ func checkStart(s store.Start) error {
 	}
 	if len(s.Input) > rendezvous.MaxPayload {
 		return rendezvous.OverLimit("input", rendezvous.MaxPayload, len(s.Input))
+	}
+	if _, err := rendezvous.CheckDeadline(s.Deadline, s.DeadlineAfter); err != nil {
+		return err
 	}
 	if s.Queue == "" {
 		return nil
@@ -198,12 +202,17 @@ func (u *unit) begin(f *flow, started rendezvous.Record, previous *backend.Run) 
 	if err := rendezvous.DecodeData(started, &d); err != nil {
 		return nil, err
 	}
+	digest := startDigest(d, started)
+	deadline, err := u.resolveDeadline(f, &started, d)
+	if err != nil {
+		return nil, err
+	}
 	row := u.record(f, started)
 	run := &backend.Run{
-		Tenant: f.Tenant, ID: row.RunID, WorkflowID: f.ID, Status: f.Status, FirstSeq: row.Seq, StartedAt: row.RecordedAt, StartDigest: startDigest(d, started),
+		Tenant: f.Tenant, ID: row.RunID, WorkflowID: f.ID, Status: f.Status, FirstSeq: row.Seq, StartedAt: row.RecordedAt, StartDigest: digest,
 	}
 	f.RunID, f.Type, f.Queue, f.StartedAt = run.ID, d.Type, d.Queue, row.RecordedAt
-	f.OpenEffects, f.OpenWaits = 0, 0
+	f.OpenEffects, f.OpenWaits, f.LiveTimers, f.Reopened = 0, 0, 0, 0
 	f.FailureCode, f.FailureReason, f.FailedEffect = "", "", ""
 	if previous != nil {
 		run.PreviousRun, previous.NextRun = previous.ID, run.ID
@@ -212,6 +221,7 @@ func (u *unit) begin(f *flow, started rendezvous.Record, previous *backend.Run) 
 	}
 	u.first(run)
 	u.ch.NewRuns = append(u.ch.NewRuns, run)
+	u.armRun(f, deadline, row.Seq)
 	if !f.free {
 		u.unwake(f)
 		return run, nil
@@ -224,7 +234,47 @@ func (u *unit) begin(f *flow, started rendezvous.Record, previous *backend.Run) 
 // startDigest sums what a start asks for, but for its ids: two starts of one workflow are the same when these are.
 func startDigest(d rendezvous.RunStartedData, r rendezvous.Record) []byte {
 	sum := newDigest("start")
-	sum.text(d.Type, d.Queue, d.Parent, d.CodeVersion, r.ContentType)
+	sum.text(d.Type, d.Queue, d.Parent, d.CodeVersion, r.ContentType, d.Deadline)
+	if d.DeadlineAfter != nil {
+		sum.number(*d.DeadlineAfter)
+	}
 	sum.bytes(r.Payload)
 	return sum.sum()
+}
+
+// deadlineData is a deadline as a record carries it on the way in.
+func deadlineData(at time.Time, after *time.Duration) (string, *int64) {
+	var text string
+	if !at.IsZero() {
+		text = rendezvous.FormatInstant(rendezvous.DueInstant(at))
+	}
+	if after == nil {
+		return text, nil
+	}
+	micros := rendezvous.Micros(*after)
+	return text, &micros
+}
+
+// resolveDeadline makes the instant of a run's deadline, and its record say it; zero for none. It lies in the future (TM-41).
+func (u *unit) resolveDeadline(f *flow, started *rendezvous.Record, d rendezvous.RunStartedData) (time.Time, error) {
+	if d.Deadline == "" && d.DeadlineAfter == nil {
+		return time.Time{}, nil
+	}
+	at, err := rendezvous.Resolve("deadline", d.Deadline, "deadline_after", d.DeadlineAfter, u.stamp(f))
+	if err != nil {
+		return at, err
+	}
+	if !at.After(u.now) {
+		return at, rendezvous.InvalidField("deadline", "%s is not in the future; the store's now is %s", rendezvous.FormatInstant(at), rendezvous.FormatInstant(u.now)).
+			With("value", rendezvous.FormatInstant(at))
+	}
+	started.Data, err = withInstant(started.Data, "deadline", "deadline_after", at)
+	return at, err
+}
+
+// armRun arms the deadline of f's current run; zero is none.
+func (u *unit) armRun(f *flow, deadline time.Time, seq int64) {
+	if !deadline.IsZero() {
+		u.arm(f, backend.Timer{TimerID: rendezvous.RunTimerID(f.RunID), Class: rendezvous.TimerRun, FireAt: deadline, ArmedSeq: seq}, false)
+	}
 }

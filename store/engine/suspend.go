@@ -72,7 +72,7 @@ func (u *unit) suspend(ctx context.Context, f *flow, epoch, seen int64, knowsCan
 	}
 	before := f.Head
 	f.free = false // its driver is told here, even when the lease has run out
-	out, err := u.recordParked(ctx, f, true)
+	out, err := u.recordNews(ctx, f)
 	if err != nil {
 		return store.Suspended{}, err
 	}
@@ -166,7 +166,7 @@ func (t *tenant) ReleaseLease(ctx context.Context, run string, epoch int64) (sto
 			return nil
 		}
 		f.free = true // answers carry their links to the mark
-		out, err := u.recordParked(ctx, f, true)
+		out, err := u.recordNews(ctx, f)
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ type unit struct {
 	ch      backend.Changes
 	saved   map[any]struct{} // rows among the changes already, by pointer
 	claims  []*backend.Wait  // those that claimed in this unit, in their order
+	timers  arming
 	notices store.Notices
 }
 
@@ -146,8 +147,9 @@ func (u *unit) saveWait(w *backend.Wait) {
 	}
 }
 
-// dropWait makes the wait's row go, whether it is stored, changed or new in this unit.
+// dropWait makes the wait's row go, whether it is stored, changed or new in this unit, and the timer of its deadline.
 func (u *unit) dropWait(w *backend.Wait) {
+	u.dropDeadline(w)
 	same := func(o *backend.Wait) bool { return o == w }
 	if w.Version == 0 {
 		u.ch.NewWaits = slices.DeleteFunc(u.ch.NewWaits, same)
@@ -360,6 +362,7 @@ func (u *unit) numberClaims(ctx context.Context) error {
 // apply hands the changes over. Nothing to change is no round trip.
 func (u *unit) apply(ctx context.Context) error {
 	u.resumes()
+	u.notices.Timers = earliest(u.notices.Timers)
 	if u.ch.Empty() {
 		return nil
 	}

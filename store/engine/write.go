@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
@@ -21,7 +22,10 @@ type writing struct {
 	o     *outcome
 	waits map[string]*backend.Wait // rows of the waits that the batch answers or withdraws
 	held  map[int64]*backend.Event // the events they hold
-	regs  []*registration
+	// timers are the live armings that the batch is about, by id, as its records leave them; authors is how many author timers the run has, -1 while not counted.
+	timers  map[string]*backend.Timer
+	authors int
+	regs    []*registration
 }
 
 // prepare reads the rows that the batch's closings of waits are about, and judges them before anything is written.
@@ -38,9 +42,12 @@ func (w *writing) prepare(ctx context.Context) error {
 	}
 	var keys []backend.WaitKey
 	for _, r := range w.b.records {
-		if r.Kind == rendezvous.WaitAnswered || r.Kind == rendezvous.WaitWithdrawn {
+		if r.Kind == rendezvous.WaitAnswered || r.Kind == rendezvous.WaitWithdrawn || r.Kind == rendezvous.WaitTimedOut {
 			keys = append(keys, backend.WaitKey{Tenant: w.f.Tenant, RunID: r.RunID, Effect: r.Effect})
 		}
+	}
+	if err := w.readTimers(ctx); err != nil {
+		return err
 	}
 	if len(keys) == 0 {
 		return nil
@@ -48,7 +55,10 @@ func (w *writing) prepare(ctx context.Context) error {
 	if err := w.readWaits(ctx, keys); err != nil {
 		return err
 	}
-	return w.checkAnswers(ctx)
+	if err := w.checkAnswers(ctx); err != nil {
+		return err
+	}
+	return w.lastLook(ctx)
 }
 
 // readWaits reads the rows of those waits and what they hold.
@@ -161,6 +171,11 @@ func (w *writing) one(ctx context.Context, i int, r rendezvous.Record) error {
 		w.run = run
 		return err
 	case r.Kind.Terminal():
+		if r.Kind == rendezvous.RunTimedOut {
+			if err := w.checkRunDeadline(&r); err != nil {
+				return placed(err, i)
+			}
+		}
 		ended, err := w.conclude(ctx, w.f, w.run, r)
 		w.o.Seq, w.o.Retired = ended.seq, &ended.retired
 		return err
@@ -169,10 +184,19 @@ func (w *writing) one(ctx context.Context, i int, r rendezvous.Record) error {
 	case r.Kind == rendezvous.RunResumed:
 		w.settleResume(w.f, w.record(w.f, r))
 	case r.Kind == rendezvous.WaitRegistered:
+		due, err := w.resolveWait(&r)
+		if err != nil {
+			return placed(err, i)
+		}
 		row := w.record(w.f, r)
 		if !w.b.ends() && !w.withdrawnLater(i, r) {
-			return w.note(r, row.Seq)
+			return w.note(r, due, row.Seq)
 		}
+	case r.Kind == rendezvous.WaitTimedOut:
+		wait := w.waits[r.Effect]
+		w.label(w.timeOut(w.f, wait, w.due(wait)), r)
+	case r.Kind == rendezvous.TimerStarted, r.Kind == rendezvous.TimerFired, r.Kind == rendezvous.TimerCancelled:
+		return placed(w.timer(ctx, r), i)
 	case r.Kind == rendezvous.WaitAnswered:
 		wait := w.waits[r.Effect]
 		w.label(w.answer(w.f, wait, w.held[wait.Held.Number]), r)
@@ -205,15 +229,15 @@ func (w *writing) withdrawnLater(i int, registered rendezvous.Record) bool {
 }
 
 // note keeps a registration for behind the batch's records: its answer follows them (events.md section 5).
-func (w *writing) note(r rendezvous.Record, seq int64) error {
+func (w *writing) note(r rendezvous.Record, due time.Time, seq int64) error {
 	var d rendezvous.WaitRegisteredData
 	if err := rendezvous.DecodeData(r, &d); err != nil {
 		return err
 	}
 	wait, err := rendezvous.Wait{
-		WaitID: rendezvous.WaitID{RunID: r.RunID, Effect: r.Effect}, Attempt: r.Attempt, Type: d.Type, Keys: d.Keys, From: d.From,
+		WaitID: rendezvous.WaitID{RunID: r.RunID, Effect: r.Effect}, Attempt: r.Attempt, Type: d.Type, Keys: d.Keys, From: d.From, Deadline: due,
 	}.Check()
-	w.regs = append(w.regs, &registration{f: w.f, wait: wait, epoch: w.b.epoch, claim: true, seq: seq})
+	w.regs = append(w.regs, &registration{f: w.f, wait: wait, epoch: w.b.epoch, claim: true, seq: seq, due: wait.Deadline})
 	return err
 }
 
