@@ -11,7 +11,8 @@ import (
 
 // Clock tells the time and measures waits. Implementations are safe for concurrent use.
 type Clock interface {
-	// Now is the current instant, UTC. It carries a monotonic reading where the clock has one.
+	// Now is the current instant. It carries a monotonic reading where the clock has one, so that differences hold across a step of the wall clock; UTC, Local
+	// and In would drop it.
 	Now() time.Time
 	// NewTimer sends on C once, d from now; at once when d <= 0.
 	NewTimer(d time.Duration) Timer
@@ -39,7 +40,7 @@ var System Clock = system{}
 
 type system struct{}
 
-func (system) Now() time.Time                   { return time.Now().UTC() }
+func (system) Now() time.Time                   { return time.Now() }
 func (system) NewTimer(d time.Duration) Timer   { return systemTimer{time.NewTimer(d)} }
 func (system) NewTicker(d time.Duration) Ticker { return systemTicker{time.NewTicker(d)} }
 
