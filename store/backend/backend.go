@@ -225,7 +225,8 @@ type Changes struct {
 	// MarkedWoken are moved notices: NextNoticeAt and Notices of marks handed out by DueWoken.
 	MarkedWoken []*Woken
 
-	// Timers are written whole, over what stands under their keys; GoneTimers go, before them. Their workflows are locked by this transaction.
+	// Timers are written whole, over what stands under their keys; GoneTimers go, before them. Their workflows are locked by this transaction. Of one with
+	// Corrupt set only DueAt, ReadyAt, Attempts, LastError, Parks and the hold are written.
 	Timers     []*Timer
 	GoneTimers []TimerKey
 	// HeldTimers were locked by LockTimers or HeldTimers: only the hold and ReadyAt are written.

@@ -131,8 +131,13 @@ func (u *unit) append(ctx context.Context, b *batch) (*outcome, error) {
 	if err := u.checkLease(f, b.epoch); err != nil {
 		return nil, err
 	}
-	if b.expected != f.Head {
+	if b.expected != f.Head && !b.anyHead {
 		return nil, headConflict(b.expected, f.Head)
+	}
+	if b.buildFrom != nil {
+		if b.records, err = b.buildFrom(ctx, u, f); err != nil {
+			return nil, err
+		}
 	}
 	if b.build != nil {
 		if b.records, err = b.build(f); err != nil {

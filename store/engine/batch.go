@@ -24,9 +24,12 @@ type batch struct {
 	epoch    int64
 	expected int64
 	digest   []byte
-	trace    rendezvous.Trace                           // of the request, kept with the timers it arms
-	records  []rendezvous.Record                        // checked by shape and place
-	build    func(f *flow) ([]rendezvous.Record, error) // instead of records, where they depend on the row
+	trace    rendezvous.Trace    // of the request, kept with the timers it arms
+	records  []rendezvous.Record // checked by shape and place
+	anyHead  bool                // it is written at the head it finds; expected is none
+	// buildFrom is build for records that depend on more than the row. It runs under the lock.
+	buildFrom func(ctx context.Context, u *unit, f *flow) ([]rendezvous.Record, error)
+	build     func(f *flow) ([]rendezvous.Record, error) // instead of records, where they depend on the row
 }
 
 func (b *batch) key() backend.BatchKey {
@@ -76,6 +79,8 @@ type outcome struct {
 	Seq     int64           `json:"seq,omitempty"`      // of the terminal, or of the successor's RunStarted
 	NextRun string          `json:"next_run,omitempty"` // of a run continued as new
 	Retired *store.Retired  `json:"retired,omitempty"`  // of a run that ended
+	FireAt  time.Time       `json:"fire_at,omitzero"`   // of a timer that was armed
+	Timers  int             `json:"timers,omitempty"`   // of a run that was reopened
 	refused error           // nothing of the batch was written, but what its last look claimed (RN-10)
 	again   bool            // the first outcome of a known batch
 	records []store.Answer  // the answers whole

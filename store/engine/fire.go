@@ -45,7 +45,7 @@ func (f *firing) fire(ctx context.Context, rows []*backend.Timer) ([]store.Fire,
 		if _, gone := f.timers.gone[t.Key()]; gone { // with a wait that was answered, or a run that was sealed, in this unit
 			continue
 		}
-		out := store.Fire{Timer: timerOf(t)}
+		out := store.Fire{Timer: storeTimer(t)}
 		if err := f.one(ctx, t, &out); err != nil {
 			return nil, err
 		}
@@ -303,12 +303,4 @@ func (f *firing) postpone(t *backend.Timer, at time.Time) {
 	t.DueAt = rendezvous.DueInstant(at)
 	t.ReadyAt, t.Token, t.Holder, t.HoldEpoch, t.HeldUntil = t.DueAt, 0, "", 0, time.Time{}
 	f.changeTimer(t)
-}
-
-func timerOf(t *backend.Timer) store.Timer {
-	return store.Timer{
-		Tenant: t.Tenant, WorkflowRef: store.WorkflowRef{WorkflowID: t.WorkflowID, RunID: t.RunID}, TimerID: t.TimerID, Class: t.Class, Effect: t.Effect, Shard: t.Shard,
-		Arming: store.Arming{FireAt: t.FireAt, ArmedSeq: t.ArmedSeq}, DueAt: t.DueAt, Attempts: t.Attempts, LastError: t.LastError, Parks: t.Parks,
-		Holder: t.Holder, HeldUntil: t.HeldUntil, Trace: t.Trace, Corrupt: t.Corrupt,
-	}
 }

@@ -30,7 +30,8 @@ func (e *Engine) Depths(ctx context.Context) (store.Depths, error) {
 		return store.Depths{}, err
 	}
 	out := store.Depths{
-		LiveEvents: d.LiveEvents, OpenWaits: d.OpenWaits, ParkedWaits: d.ParkedWaits, QuarantinedWaits: d.QuarantinedWaits, Woken: d.Woken, Dead: d.Dead,
+		LiveEvents: d.LiveEvents, OpenWaits: d.OpenWaits, ParkedWaits: d.ParkedWaits, QuarantinedWaits: d.QuarantinedWaits, Woken: d.Woken, Timers: d.Timers, DueTimers: d.DueTimers,
+		OldestDueTimer: d.OldestDueTimer, Dead: d.Dead,
 		OldestLiveEvent: d.OldestLiveEvent, OldestParked: d.OldestParked, OldestWoken: d.OldestWoken,
 	}
 	for reason, n := range out.Dead {
@@ -39,7 +40,7 @@ func (e *Engine) Depths(ctx context.Context) (store.Depths, error) {
 			out.Dead[reason], out.Capped = store.DepthCap, true
 		}
 	}
-	for _, n := range []*int{&out.DeadLetters, &out.LiveEvents, &out.OpenWaits, &out.ParkedWaits, &out.QuarantinedWaits, &out.Woken} {
+	for _, n := range []*int{&out.DeadLetters, &out.LiveEvents, &out.OpenWaits, &out.ParkedWaits, &out.QuarantinedWaits, &out.Woken, &out.Timers, &out.DueTimers} {
 		if *n > store.DepthCap {
 			*n, out.Capped = store.DepthCap, true
 		}

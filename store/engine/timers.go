@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -146,8 +147,8 @@ func (t *tenant) ListTimers(ctx context.Context, ref store.WorkflowRef, class re
 	if err := checkRef(ref); err != nil {
 		return store.TimerPage{}, err
 	}
-	after, err := t.timerCursor(ref, class, cursor)
-	if err != nil {
+	var at timerPlace
+	if err := decodeCursor(cursor, "timers", t.name, []any{ref, class}, &at); err != nil {
 		return store.TimerPage{}, err
 	}
 	var page store.TimerPage
@@ -162,22 +163,31 @@ func (t *tenant) ListTimers(ctx context.Context, ref store.WorkflowRef, class re
 			}
 			key.ID = run.WorkflowID
 		}
+		after := backend.TimerPosition{Set: cursor != "", FireAt: at.FireAt, Key: backend.TimerKey{Tenant: t.name, WorkflowID: key.ID, TimerID: at.TimerID}}
 		rows, err := r.ListTimers(ctx, key, class, after, limit+1)
 		if err != nil {
 			return err
 		}
 		if len(rows) > limit {
 			rows = rows[:limit]
-			page.NextCursor = t.timerCursorAt(ref, class, rows[limit-1])
+			last := rows[limit-1]
+			page.NextCursor = encodeCursor("timers", t.name, []any{ref, class}, timerPlace{last.FireAt, last.TimerID})
 		}
-		for _, row := range rows {
-			if ref.RunID == "" || row.RunID == ref.RunID {
-				page.Timers = append(page.Timers, timerOf(row))
-			}
-		}
-		return nil
+		rows = slices.DeleteFunc(rows, func(row *backend.Timer) bool { return ref.RunID != "" && row.RunID != ref.RunID })
+		page.Timers, err = listedTimers(ctx, r, rows)
+		return err
 	})
 	return page, err
+}
+
+// timerPlace is where a list of timers goes on.
+type timerPlace struct {
+	FireAt  time.Time
+	TimerID string
+}
+
+func (p *timerPlace) sound() bool {
+	return soundAt(p.FireAt) && rendezvous.CheckID("cursor", p.TimerID) == nil
 }
 
 // CountTimers implements [store.Timers].

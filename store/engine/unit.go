@@ -54,10 +54,15 @@ func (u *unit) lock(ctx context.Context, keys []backend.WorkflowKey) error {
 	if err != nil {
 		return err
 	}
+	u.hold(rows)
+	return nil
+}
+
+// hold makes locked rows this unit's flows.
+func (u *unit) hold(rows map[backend.WorkflowKey]*backend.Workflow) {
 	for k, w := range rows {
 		u.flows[k] = &flow{Workflow: w, free: !w.Status.Terminal() && !leased(w, u.now)}
 	}
-	return nil
 }
 
 // lockRun locks the workflow of one run and judges that the run is its current, unsealed one: not_found, else sealed with the outcome and the current

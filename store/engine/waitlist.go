@@ -96,7 +96,7 @@ func waitRow(w *backend.Wait) store.WaitRow {
 func waitOf(w *backend.Wait) rendezvous.Wait {
 	return rendezvous.Wait{
 		WaitID:  rendezvous.WaitID{RunID: w.RunID, Effect: w.Effect},
-		Attempt: w.Attempt, Type: w.Type, Keys: w.Keys, From: w.From, Trace: w.Trace,
+		Attempt: w.Attempt, Type: w.Type, Keys: w.Keys, From: w.From, Trace: w.Trace, Deadline: w.Deadline,
 	}
 }
 

@@ -106,6 +106,7 @@ func (w *writing) startTimer(ctx context.Context, r rendezvous.Record) error {
 		}
 	}
 	row := w.record(w.f, r)
+	w.o.FireAt = at
 	if w.b.ends() { // the run ends in this batch, and its timers with it
 		return nil
 	}
