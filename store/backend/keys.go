@@ -30,6 +30,26 @@ func (k BatchKey) Compare(o BatchKey) int {
 	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.RunID, o.RunID), cmp.Compare(k.ID, o.ID))
 }
 
+// Compare orders by tenant, workflow and timer, as bytes.
+func (k TimerKey) Compare(o TimerKey) int {
+	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.WorkflowID, o.WorkflowID), cmp.Compare(k.TimerID, o.TimerID))
+}
+
+// Compare orders by tenant, run and timer, as bytes.
+func (k RunTimerKey) Compare(o RunTimerKey) int {
+	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.RunID, o.RunID), cmp.Compare(k.TimerID, o.TimerID))
+}
+
+// Compare orders by pool, as bytes, and shard.
+func (k ShardKey) Compare(o ShardKey) int {
+	return cmp.Or(cmp.Compare(k.Pool, o.Pool), cmp.Compare(k.Shard, o.Shard))
+}
+
+// Compare orders by pool and incarnation, as bytes.
+func (k MemberKey) Compare(o MemberKey) int {
+	return cmp.Or(cmp.Compare(k.Pool, o.Pool), cmp.Compare(k.Incarnation, o.Incarnation))
+}
+
 // SortedKeys is keys in their order, each once.
 func SortedKeys[K interface {
 	comparable

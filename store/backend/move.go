@@ -12,20 +12,23 @@ type Kind string
 
 // The kinds of rows.
 const (
-	Workflows Kind = "workflows"
-	Runs      Kind = "runs"
-	History   Kind = "history"
-	Batches   Kind = "batches"
-	Events    Kind = "events"
-	Waits     Kind = "waits"
-	Marks     Kind = "woken"
+	Workflows   Kind = "workflows"
+	Runs        Kind = "runs"
+	History     Kind = "history"
+	Batches     Kind = "batches"
+	Events      Kind = "events"
+	Waits       Kind = "waits"
+	Marks       Kind = "woken"
+	Timers      Kind = "timers"
+	ShardLeases Kind = "shard_leases"
 )
 
-// Kinds is all of them, so that a row comes after the workflow it belongs to.
-var Kinds = [...]Kind{Workflows, Runs, History, Batches, Events, Waits, Marks}
+// Kinds is all of them that are moved, so that a row comes after the workflow it belongs to. Members of pools are not: none outlives its process.
+var Kinds = [...]Kind{Workflows, Runs, History, Batches, Events, Waits, Marks, Timers, ShardLeases}
 
 // Position is the primary key of a row among those of its kind, and so their order, texts as bytes; the zero value is before all. Tenant, ID and Part are the
-// texts of the key in turn: tenant and workflow or run, and the batch or effect. Number is a record's seq, or an event's number, which is its whole key here.
+// texts of the key in turn: tenant and workflow or run, and the batch, effect or timer; ID alone is a pool. Number is a record's seq, a shard, or an event's
+// number, which is its whole key here.
 type Position struct {
 	Tenant string `json:"tenant,omitempty"`
 	ID     string `json:"id,omitempty"`
@@ -147,4 +150,17 @@ func (p *Page) AddWait(w *Wait) error {
 func (p *Page) AddMark(m *Woken) {
 	p.Woken = append(p.Woken, m)
 	p.add(Position{Tenant: m.Tenant, ID: m.WorkflowID}, 0)
+}
+
+// AddTimer adds a row and answers what is wrong with it.
+func (p *Page) AddTimer(t *Timer) error {
+	p.Timers = append(p.Timers, t)
+	p.add(Position{Tenant: t.Tenant, ID: t.WorkflowID, Part: t.TimerID}, len(t.LastError))
+	return t.Corrupt
+}
+
+// AddShardLease adds a row.
+func (p *Page) AddShardLease(l *ShardLease) {
+	p.NewShardLeases = append(p.NewShardLeases, l)
+	p.add(Position{ID: l.Pool, Number: int64(l.Shard)}, 0)
 }

@@ -71,6 +71,35 @@ func (w *Wait) Unsound(held HeldEvent) string {
 	return ""
 }
 
+// Unsound judges a timer's row.
+func (t *Timer) Unsound() string {
+	held := t.Token != 0
+	switch {
+	case !t.Class.Known():
+		return "class"
+	case (t.Class == rendezvous.TimerWait) != (t.Effect != ""):
+		return "effect"
+	case t.ReadyAt.Before(t.DueAt):
+		return "ready_at"
+	case held != (t.Holder != ""), held == t.HeldUntil.IsZero():
+		return "token"
+	}
+	return ""
+}
+
+// Unsound judges the lease of a shard.
+func (l *ShardLease) Unsound() string {
+	switch {
+	case l.Pool == "":
+		return "pool"
+	case l.Epoch < 1:
+		return "epoch"
+	case l.Owner != "" && l.ExpiresAt.IsZero():
+		return "expires_at"
+	}
+	return ""
+}
+
 // UnsoundRecord judges a record of which Unknown is set already.
 func UnsoundRecord(r rendezvous.Record) string {
 	switch {

@@ -33,7 +33,8 @@ type Timer struct {
 	HoldEpoch int64 // the shard's epoch under which it was held
 	HeldUntil time.Time
 	Trace     rendezvous.Trace
-	Corrupt   error // the row does not decode; only key, shard, run and fire_at are good (R9)
+	// Corrupt: the row does not decode; key, shard, run and fire_at are good, and as far as they decode what counts its failures and its hold (R9).
+	Corrupt error
 }
 
 // Key is the row's key.
@@ -94,6 +95,15 @@ type Member struct {
 }
 
 // Key is the row's key.
+func (l *ShardLease) Key() ShardKey { return ShardKey{l.Pool, l.Shard} }
+
+// ShardKey names a shard's lease.
+type ShardKey struct {
+	Pool  string
+	Shard int
+}
+
+// Key is the row's key.
 func (m *Member) Key() MemberKey { return MemberKey{m.Pool, m.Incarnation} }
 
 // MemberKey names a member.
@@ -146,7 +156,8 @@ type TimerTx interface {
 	// TryLockWorkflows is LockWorkflows for those rows that nobody has locked; the others are absent. It takes LockWorkflows' place in a transaction.
 	TryLockWorkflows(ctx context.Context, keys []WorkflowKey) (map[WorkflowKey]*Workflow, error)
 	// DueTimers answers timers of those shards that can be taken now (ReadyAt ≤ now, or held under an epoch older than their shard's in the pool timer, and
-	// DueAt ≤ now), by (due_at, tenant, workflow id, timer id), fair by tenant (S3), read unlocked. more says that more was due.
+	// DueAt ≤ now), by (due_at, tenant, workflow id, timer id), fair by tenant (S3), read unlocked. more says that more was due. A tenant's places go to those
+	// that could be taken the longest.
 	DueTimers(ctx context.Context, shards []int, limit int) (rows []*Timer, more bool, err error)
 	// LockTimers locks those rows that nobody has locked and answers them as they are now.
 	LockTimers(ctx context.Context, keys []TimerKey) (map[TimerKey]*Timer, error)

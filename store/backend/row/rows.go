@@ -13,6 +13,7 @@ func Workflow(c *Columns) *backend.Workflow {
 		Tenant: c.Text(), ID: c.Text(), Shard: c.Tally(), RunID: c.Text(), Type: c.Text(), Queue: c.Text(), Status: c.Status(), Head: c.Count(),
 		CreatedAt: c.Instant(), StartedAt: c.Instant(), ClosedAt: c.InstantOrNone(), UpdatedAt: c.Instant(), Parent: c.Text(),
 		FailureCode: c.Text(), FailureReason: c.Text(), FailedEffect: c.Text(), OpenEffects: c.Integer(), OpenWaits: c.Integer(),
+		LiveTimers: c.Integer(), Reopened: c.Count(),
 		LeaseOwner: c.Text(), LeaseEpoch: c.Count(), LeaseExpires: c.InstantOrNone(), LeaseEnded: rendezvous.LeaseEnd(c.Text()),
 		AcquireID: c.Text(), Reclaims: c.Tally(), Pause: c.Request(rendezvous.RequestPause), Cancel: c.Request(rendezvous.RequestCancel),
 		PausedBy: c.Operator(), PausedAt: c.InstantOrNone(),
@@ -87,7 +88,7 @@ func Wait(c *Columns) *backend.Wait {
 	w := &backend.Wait{
 		Number: c.Count(), Version: c.Count(), Tenant: c.Text(), RunID: c.Text(), Effect: c.Text(), WorkflowID: c.Text(), Shard: c.Tally(),
 		Attempt: c.Tally(), Type: c.Text(), Keys: c.Keys(), From: c.Text(), Trace: rendezvous.Trace{Parent: c.Text(), State: c.Text()},
-		RegisteredAt: c.Instant(), OpenSince: c.Instant(),
+		RegisteredAt: c.Instant(), Deadline: c.InstantOrNone(), OpenSince: c.Instant(),
 	}
 	held := backend.HeldEvent{}
 	if !c.Absent() {
