@@ -74,6 +74,9 @@ type WorkflowHead struct {
 	Status rendezvous.Status
 }
 
+// TimerPool is the pool whose epochs bound holds of timers.
+const TimerPool = "timer"
+
 // ShardLease is a shard's lease row in a pool (shards.md section 2).
 type ShardLease struct {
 	Pool      string

@@ -13,9 +13,11 @@ import (
 // transaction is one turn with the right to change.
 type transaction struct {
 	reader
-	locked  map[backend.WorkflowKey]struct{}
-	changes *backend.Changes
-	mark    *string // of a copy, to be set; nil for none
+	locked     map[backend.WorkflowKey]struct{}
+	shardLocks map[backend.ShardKey]backend.ShardLock
+	timerLocks map[backend.TimerKey]struct{}
+	changes    *backend.Changes
+	mark       *string // of a copy, to be set; nil for none
 }
 
 // Apply implements [backend.Tx]: it judges all changes and keeps them for the commit, so that nothing ever has to be undone.
@@ -64,12 +66,18 @@ func (t *transaction) checkLocks(c *backend.Changes) error {
 			need = append(need, t.flowOf(w))
 		}
 	}
+	for _, x := range c.Timers {
+		need = append(need, flowOfTimer(x.Key()))
+	}
+	for _, k := range c.GoneTimers {
+		need = append(need, flowOfTimer(k))
+	}
 	for _, k := range need {
 		if _, ok := held[k]; !ok {
 			return misuse(fmt.Sprintf("changes what belongs to workflow %q of tenant %q without its lock", k.ID, k.Tenant))
 		}
 	}
-	return nil
+	return t.checkTimerLocks(c)
 }
 
 // moves reports whether a wait is claimed for, reopened, or given another event.
@@ -93,7 +101,8 @@ func (t *transaction) flowOf(w *backend.Wait) backend.WorkflowKey {
 func (t *transaction) stale(c *backend.Changes) bool {
 	return taken(t.workflows, c.NewWorkflows) || taken(t.runs, c.NewRuns) || taken(t.events, c.NewEvents) || taken(t.waits, c.NewWaits) ||
 		taken(t.batches, c.NewBatches) || t.recorded(c.Records) || absent(t.workflows, c.Workflows) || absent(t.runs, c.Runs) ||
-		moved(t.events, c.Events, eventVersion) || moved(t.waits, c.Waits, waitVersion) || moved(t.waits, c.GoneWaits, waitVersion)
+		moved(t.events, c.Events, eventVersion) || moved(t.waits, c.Waits, waitVersion) || moved(t.waits, c.GoneWaits, waitVersion) ||
+		taken(t.leases, c.NewShardLeases) || absent(t.leases, c.ShardLeases)
 }
 
 type keyed[K comparable] interface{ Key() K }
@@ -225,6 +234,8 @@ func (t *transaction) commit() {
 		t.changeWait(w)
 	}
 	t.commitMarks(c)
+	t.changeTimers(c)
+	t.changeShards(c)
 }
 
 // write adds a record, with a copy of the payload it takes from an event.
@@ -244,6 +255,7 @@ func (t *transaction) write(r *backend.Record) {
 	if r.Kind.Phase() != rendezvous.PhaseNone {
 		t.linkEffect(effectOf(r), rec)
 	}
+	t.linkTimerRecord(r.Tenant, rec)
 }
 
 // changeWorkflow writes a workflow's row. Most appends leave its places in the indexes alone.

@@ -18,3 +18,9 @@ func TestBackend(t *testing.T) {
 		return memory.Open(c, rendezvous.DefaultShards), c.Advance
 	})
 }
+
+// TestACorruptTimer: a timer that does not decode keeps its place and can be put off (R9).
+func TestACorruptTimer(t *testing.T) {
+	b := memory.Open(clock.NewManual(began), rendezvous.DefaultShards)
+	backendtest.CorruptTimer(t, b, b.Damage().Timer)
+}

@@ -94,6 +94,16 @@ func copyWait(w *backend.Wait) *backend.Wait {
 	return &c
 }
 
+func copyTimer(t *backend.Timer) *backend.Timer {
+	if t.Corrupt == nil {
+		return copied(t)
+	}
+	return &backend.Timer{ // what a damaged row still tells
+		Tenant: t.Tenant, WorkflowID: t.WorkflowID, TimerID: t.TimerID, RunID: t.RunID, Shard: t.Shard, FireAt: t.FireAt, DueAt: t.DueAt, ReadyAt: t.ReadyAt,
+		Attempts: t.Attempts, Token: t.Token, Holder: t.Holder, HoldEpoch: t.HoldEpoch, HeldUntil: t.HeldUntil, Corrupt: t.Corrupt,
+	}
+}
+
 // readableWait is what a damaged row still tells.
 func readableWait(w *backend.Wait) *backend.Wait {
 	c := &backend.Wait{

@@ -62,6 +62,19 @@ func (d Damage) Wait(tenant string, id rendezvous.WaitID) error {
 	})
 }
 
+// Timer makes a timer's row undecodable.
+func (d Damage) Timer(tenant, workflowID, timerID string) error {
+	return d.do(func(t *tables) error {
+		x := t.timers[backend.TimerKey{Tenant: tenant, WorkflowID: workflowID, TimerID: timerID}]
+		if x == nil {
+			return fmt.Errorf("no timer %q of %q in %s", timerID, workflowID, tenant)
+		}
+		x.Corrupt = corrupt("timer %q of workflow %q: its armed_seq does not decode", timerID, workflowID).
+			With("tenant", tenant).With("workflow", workflowID).With("timer", timerID)
+		return nil
+	})
+}
+
 // Lease makes the lease of a workflow's row undecodable.
 func (d Damage) Lease(tenant, workflowID string) error {
 	return d.do(func(t *tables) error {

@@ -42,6 +42,12 @@ func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Posi
 		err = behind(r.waits, key, room, func(w *backend.Wait) error { return p.AddWait(copyWait(w)) })
 	case backend.Marks:
 		err = behind(r.woken, flow, room, func(m *backend.Woken) error { p.AddMark(copyWoken(m)); return nil })
+	case backend.Timers:
+		key := backend.TimerKey{Tenant: after.Tenant, WorkflowID: after.ID, TimerID: after.Part}
+		err = behind(r.timers, key, room, func(x *backend.Timer) error { return p.AddTimer(copyTimer(x)) })
+	case backend.ShardLeases:
+		key := backend.ShardKey{Pool: after.ID, Shard: int(after.Number)}
+		err = behind(r.leases, key, room, func(l *backend.ShardLease) error { p.AddShardLease(copied(l)); return nil })
 	default:
 		return nil, fmt.Errorf("store/memory: no kind of rows is called %q", kind)
 	}
@@ -104,7 +110,7 @@ func (r *reader) scanHistories(after backend.WorkflowKey, seq int64, room func()
 func (r *reader) About(_ context.Context, kind backend.Kind) (int64, error) {
 	n := map[backend.Kind]int{
 		backend.Workflows: len(r.workflows), backend.Runs: len(r.runs), backend.Batches: len(r.batches), backend.Events: len(r.events),
-		backend.Waits: len(r.waits), backend.Marks: len(r.woken),
+		backend.Waits: len(r.waits), backend.Marks: len(r.woken), backend.Timers: len(r.timers), backend.ShardLeases: len(r.leases),
 	}[kind]
 	if kind == backend.History {
 		for _, h := range r.histories {

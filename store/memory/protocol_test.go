@@ -16,6 +16,8 @@ func TestMisuseIsAnError(t *testing.T) {
 	w := &backend.Workflow{Tenant: "acme", ID: "w", RunID: "r", Status: rendezvous.StatusRunning, Head: 1}
 	wait := &backend.Wait{Number: 1, Tenant: "acme", RunID: "r", Effect: "e", WorkflowID: "w"}
 	key := []backend.WorkflowKey{w.Key()}
+	timer := &backend.Timer{Tenant: "acme", WorkflowID: "w", TimerID: "t"}
+	lease := &backend.ShardLease{Pool: "timer", Epoch: 1}
 	for name, misuse := range map[string]func(ctx context.Context, tx backend.Tx) error{
 		"a workflow without its lock": func(ctx context.Context, tx backend.Tx) error {
 			return tx.Apply(ctx, &backend.Changes{Workflows: []*backend.Workflow{w}})
@@ -25,6 +27,31 @@ func TestMisuseIsAnError(t *testing.T) {
 		},
 		"a record without its workflow's lock": func(ctx context.Context, tx backend.Tx) error {
 			return tx.Apply(ctx, &backend.Changes{Records: []*backend.Record{{Tenant: "acme", WorkflowID: "w", Record: rendezvous.Record{Seq: 2}}}})
+		},
+		"a timer without its workflow's lock": func(ctx context.Context, tx backend.Tx) error {
+			return tx.Apply(ctx, &backend.Changes{Timers: []*backend.Timer{timer}})
+		},
+		"a timer that goes without its workflow's lock": func(ctx context.Context, tx backend.Tx) error {
+			return tx.Apply(ctx, &backend.Changes{GoneTimers: []backend.TimerKey{timer.Key()}})
+		},
+		"a hold without its timer's lock": func(ctx context.Context, tx backend.Tx) error {
+			return tx.Apply(ctx, &backend.Changes{HeldTimers: []*backend.Timer{timer}})
+		},
+		"a lease without its lock": func(ctx context.Context, tx backend.Tx) error {
+			return tx.Apply(ctx, &backend.Changes{ShardLeases: []*backend.ShardLease{lease}})
+		},
+		"a lease under a fence": func(ctx context.Context, tx backend.Tx) error {
+			if _, err := tx.LockShards(ctx, "timer", []int{0}, backend.ShardFence); err != nil {
+				t.Error(err)
+			}
+			return tx.Apply(ctx, &backend.Changes{ShardLeases: []*backend.ShardLease{lease}})
+		},
+		"shards after workflows": func(ctx context.Context, tx backend.Tx) error {
+			if _, err := tx.TryLockWorkflows(ctx, key); err != nil {
+				t.Error(err)
+			}
+			_, err := tx.LockShards(ctx, "timer", []int{0}, backend.ShardFence)
+			return err
 		},
 		"locking twice": func(ctx context.Context, tx backend.Tx) error {
 			if _, err := tx.LockWorkflows(ctx, key); err != nil {
@@ -42,7 +69,7 @@ func TestMisuseIsAnError(t *testing.T) {
 	} {
 		b := memory.Open(clock.NewManual(began), rendezvous.DefaultShards)
 		start := func(ctx context.Context, tx backend.Tx) error {
-			return tx.Apply(ctx, &backend.Changes{NewWorkflows: []*backend.Workflow{w}})
+			return tx.Apply(ctx, &backend.Changes{NewWorkflows: []*backend.Workflow{w}, NewShardLeases: []*backend.ShardLease{lease}})
 		}
 		if err := b.Update(context.Background(), "test", start); err != nil {
 			t.Fatal(err)

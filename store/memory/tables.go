@@ -47,6 +47,8 @@ type tables struct {
 
 	eventNumber, waitNumber, take int64
 
+	timerTables
+
 	copying string // how far a copy to this store got; "" for none
 }
 
@@ -139,7 +141,7 @@ func newTables() tables {
 		waits: map[backend.WaitKey]*backend.Wait{}, waitsByNum: map[int64]*backend.Wait{},
 		runWaits: map[backend.RunKey]*sorted[int64]{}, mail: map[backend.RunKey]int{}, parked: newSorted(compareInstants),
 		meets: map[meeting]*sides{}, kinds: map[spot]*sorted[string]{}, named: map[backend.RunKey]*sorted[string]{}, woken: map[backend.WorkflowKey]*backend.Woken{}, since: newSorted(compareMarks),
-		tenants: map[string]*tenant{},
+		tenants: map[string]*tenant{}, timerTables: newTimerTables(),
 	}
 }
 
@@ -183,11 +185,13 @@ func (t *tables) linkWorkflow(w *backend.Workflow) {
 	if w.LeaseOwner != "" {
 		t.leased.insert(leaseEnd{w.LeaseExpires, w.Key()})
 	}
+	t.linkHead(w)
 	t.linkMark(t.woken[w.Key()])
 }
 
 func (t *tables) unlinkWorkflow(w *backend.Workflow) {
 	t.unlinkMark(t.woken[w.Key()])
+	t.unlinkHead(w)
 	t.leased.remove(leaseEnd{w.LeaseExpires, w.Key()})
 	t.tenant(w.Tenant).started.remove(start{w.StartedAt, w.ID})
 	delete(t.workflows, w.Key())

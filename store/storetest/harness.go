@@ -131,6 +131,8 @@ type Damage interface {
 	Event(tenant string, id rendezvous.EventID) error
 	// Wait makes a wait's row undecodable.
 	Wait(tenant string, id rendezvous.WaitID) error
+	// Timer makes a timer's row undecodable; its instants and its shard stay.
+	Timer(tenant, workflowID, timerID string) error
 	// Lease makes the owner or the epoch of a workflow's row undecodable.
 	Lease(tenant, workflowID string) error
 	// Record makes a record undecodable.

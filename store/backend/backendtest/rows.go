@@ -25,6 +25,7 @@ func workflowRows(x *bench) {
 	op := &rendezvous.Operator{Actor: "kim", Basis: rendezvous.BasisAuthenticated}
 	w.Status, w.Head, w.ClosedAt, w.UpdatedAt, w.Parent = rendezvous.StatusFailed, 9, at, at.Add(time.Microsecond), "w1"
 	w.FailureCode, w.FailureReason, w.FailedEffect, w.OpenEffects, w.OpenWaits = "refused", "no funds\nat all", "charge", 2, 3
+	w.LiveTimers, w.Reopened = 4, 7
 	w.LeaseEpoch, w.LeaseEnded = 9, rendezvous.LeaseRevoked // a closed workflow has no owner
 	leased.LeaseOwner, leased.LeaseEpoch, leased.LeaseExpires, leased.LeaseEnded = "pod", 7, at.Add(time.Hour), rendezvous.LeaseReclaimed
 	leased.AcquireID, leased.Reclaims = "a1", 4
@@ -40,6 +41,18 @@ func workflowRows(x *bench) {
 		rows := got(tx.LockWorkflows(ctx, []backend.WorkflowKey{w.Key(), bare.Key(), flowKey(globex, "w1")}))(x)
 		eq(x, "locked workflows", rows, map[backend.WorkflowKey]*backend.Workflow{bare.Key(): bare, w.Key(): w})
 	})
+	for _, change := range []func(){func() { bare.Head, bare.LiveTimers = 2, 1 }, func() { bare.Head, bare.Reopened = 3, 3 }} {
+		x.update(func(tx backend.Tx) {
+			got(tx.LockWorkflows(ctx, []backend.WorkflowKey{bare.Key()}))(x)
+			change()
+			if err := tx.Apply(ctx, &backend.Changes{Workflows: []*backend.Workflow{bare}}); err != nil {
+				x.Fatal(err)
+			}
+		})
+		x.view(func(r backend.Reader) {
+			eq(x, "a changed row", got(r.Workflows(ctx, []backend.WorkflowKey{bare.Key()}))(x)[bare.Key()], bare)
+		})
+	}
 }
 
 func runRows(x *bench) {
@@ -121,6 +134,7 @@ func waitRows(x *bench) {
 	w := x.flow(acme, "1")
 	open := x.wait(w, "open")
 	open.From, open.Attempt, open.Trace = "shop", 2, rendezvous.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=b"}
+	open.Deadline = open.RegisteredAt.Add(time.Hour)
 	held := x.wait(w, "held", key("1"), key("2"))
 	e := x.event(acme, "e", key("1"))
 	claim(held, e, x.now())
