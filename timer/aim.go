@@ -15,7 +15,8 @@ type aim struct {
 	epoch    int64 // 0: listened to, not adopted yet
 	due      time.Time
 	armed    bool // something is armed: due says when
-	looked   time.Time
+	looked   time.Time // the last look, answered or not
+	lookBy   time.Time // ask anew then
 	look     bool // ask anew: a hint came, or it was never asked
 	inFlight bool
 	stop     func()
@@ -47,13 +48,13 @@ func (w *Worker) loop(ctx, calls context.Context) {
 
 // toLook are the shards whose next instant is to be asked for.
 func (w *Worker) toLook() []int {
-	period := w.period()
+	alone := !w.hints.Connected()
 	now := w.deps.Clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var look []int
 	for s, a := range w.shards {
-		if a.epoch != 0 && !a.inFlight && (a.look || !a.looked.Add(period).After(now)) {
+		if a.epoch != 0 && !a.inFlight && (a.look || !a.lookBy.After(now) || alone && !a.looked.Add(w.cfg.Alone).After(now)) {
 			look = append(look, s)
 		}
 	}
@@ -66,14 +67,6 @@ func (w *Worker) toLook() []int {
 	}
 	slices.Sort(look)
 	return look
-}
-
-// period is how long a shard may go without a look.
-func (w *Worker) period() time.Duration {
-	if !w.hints.Connected() {
-		return w.cfg.Alone
-	}
-	return w.cfg.Probe
 }
 
 // lookAt asks when something is due next in those shards. Where the store does not answer they are asked again within a second.
@@ -110,7 +103,7 @@ func (w *Worker) answered(shards []int, next map[int]time.Time, storeNow time.Ti
 			continue
 		}
 		at, armed := next[s]
-		a.looked, a.armed, a.due = now, armed, now.Add(at.Sub(storeNow))
+		a.looked, a.lookBy, a.armed, a.due = now, now.Add(probe(w.cfg.Probe)), armed, now.Add(at.Sub(storeNow))
 	}
 }
 
@@ -121,14 +114,10 @@ func (w *Worker) later(shards []int) {
 	defer w.mu.Unlock()
 	for _, s := range shards {
 		if a := w.shards[s]; a != nil {
-			a.armed, a.look = false, false
-			a.looked = now.Add(w.retry() - w.cfg.Probe)
+			a.armed, a.look, a.looked, a.lookBy = false, false, now, now.Add(probe(w.cfg.Alone))
 		}
 	}
 }
-
-// retry is how soon the store is asked again after a failure.
-func (w *Worker) retry() time.Duration { return probe(w.cfg.Alone) }
 
 // begin starts pages for the shards in which something is due, as far as slots are free, and answers how long there is nothing more to do.
 func (w *Worker) begin(ctx, calls context.Context, slots chan struct{}) time.Duration {
@@ -161,7 +150,7 @@ func (w *Worker) begin(ctx, calls context.Context, slots chan struct{}) time.Dur
 
 // due are the shards with something due, the longest due first, and how long until there are more.
 func (w *Worker) due(now time.Time) (due []store.ShardEpoch, wait time.Duration) {
-	wait = w.period()
+	wait = w.cfg.Alone // whether hints arrive is looked at as often
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for s, a := range w.shards {
@@ -175,7 +164,7 @@ func (w *Worker) due(now time.Time) (due []store.ShardEpoch, wait time.Duration)
 			wait = min(wait, a.due.Sub(now))
 		}
 		if a.epoch != 0 && !a.inFlight {
-			wait = min(wait, max(0, a.looked.Add(w.cfg.Probe).Sub(now)))
+			wait = min(wait, a.lookBy.Sub(now))
 		}
 	}
 	slices.SortFunc(due, func(x, y store.ShardEpoch) int { return w.shards[x.Shard].due.Compare(w.shards[y.Shard].due) })
