@@ -319,7 +319,7 @@ CREATE TABLE timers (
     PRIMARY KEY (tenant, workflow_id, timer_id),
     CONSTRAINT timers_class CHECK (class IN ('author', 'wait', 'run') AND (class = 'wait') = (effect <> '')),
     CONSTRAINT timers_seq CHECK (armed_seq >= 0),
-    CONSTRAINT timers_ready CHECK (ready_at >= due_at),
+    CONSTRAINT timers_ready CHECK (ready_at = max(due_at, coalesce(held_until, due_at))),
     CONSTRAINT timers_held CHECK (token >= 0 AND (token = 0) = (holder = '') AND (token = 0) = (held_until IS NULL))
 ) STRICT, WITHOUT ROWID;
 
