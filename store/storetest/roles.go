@@ -22,6 +22,7 @@ var roles = []role{
 	{"history_order", historyOrder},
 	{"history_data", historyData},
 	{"history_lists", historyLists},
+	{"history_walks", historyWalks},
 	{"runs_writing", runsWriting},
 	{"runs_repeats", runsRepeats},
 	{"runs_starting", runsStarting},
@@ -34,4 +35,6 @@ var roles = []role{
 	{"runs_pausing", runsPausing},
 	{"runs_cancelling", runsCancelling},
 	{"runs_model", runsModel},
+	{"shards_leases", shardsLeases},
+	{"shards_scope", shardsScope},
 }
