@@ -92,7 +92,7 @@ func (h *Harness) Reopen(t *testing.T) {
 }
 
 // Now is the store's now.
-func (h *Harness) Now(t *testing.T) time.Time {
+func (h *Harness) Now(t testing.TB) time.Time {
 	t.Helper()
 	return must(h.Store.Now(ctx))(t, "ask the store's now")
 }

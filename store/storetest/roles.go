@@ -18,6 +18,7 @@ var roles = []role{
 	{"explain_events", explainEvents},
 	{"explain_waits", explainWaits},
 	{"meeting_model", meetingModel},
+	{"timers_arming", timersArming},
 	{"history", histories},
 	{"history_order", historyOrder},
 	{"history_data", historyData},
