@@ -133,6 +133,10 @@ type Damage interface {
 	Wait(tenant string, id rendezvous.WaitID) error
 	// Timer makes a timer's row undecodable; its instants and its shard stay.
 	Timer(tenant, workflowID, timerID string) error
+	// KeepTimer remembers a timer's row; restore puts it back as it was, over what is there then, as a restored backup would.
+	KeepTimer(tenant, workflowID, timerID string) (restore func() error, err error)
+	// StrayTimer makes a timer's row name another workflow.
+	StrayTimer(tenant, workflowID, timerID, to string) error
 	// Lease makes the owner or the epoch of a workflow's row undecodable.
 	Lease(tenant, workflowID string) error
 	// Record makes a record undecodable.

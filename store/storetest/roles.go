@@ -19,6 +19,7 @@ var roles = []role{
 	{"explain_waits", explainWaits},
 	{"meeting_model", meetingModel},
 	{"timers_arming", timersArming},
+	{"timers_rows", timersRows},
 	{"history", histories},
 	{"history_order", historyOrder},
 	{"history_data", historyData},

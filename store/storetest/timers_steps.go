@@ -308,3 +308,19 @@ func (r *Flow) WantTimedOut(effect string, deadline time.Time) rendezvous.Record
 	eq(r.F.T, "timer of the timed out wait", r.Timer(rendezvous.WaitTimerID(r.ID, effect)), nil)
 	return all[0]
 }
+
+// reconcile walks all workflows of the pod and answers what was mended.
+func (h *Harness) reconcile(t testing.TB, p *TimerPod, deep bool) store.TimerRepairs {
+	t.Helper()
+	var did store.TimerRepairs
+	for after := (*store.WorkflowPosition)(nil); ; {
+		got := must(p.ReconcileTimers(ctx, p.Owned, deep, after, 0))(t, "reconcile timers")
+		did.Missing += got.Repairs.Missing
+		did.Orphan += got.Repairs.Orphan
+		did.Count += got.Repairs.Count
+		did.Unreadable += got.Repairs.Unreadable
+		if after = got.Next; after == nil {
+			return did
+		}
+	}
+}
