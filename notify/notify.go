@@ -22,6 +22,8 @@ import (
 // Publisher sends notices and answers when all are acknowledged.
 type Publisher interface {
 	Publish(ctx context.Context, notices []messaging.Notice) error
+	// HintTimers tells the owners of shards that an early instant was armed; nobody acknowledges a hint.
+	HintTimers(shards []int) error
 }
 
 // Sender turns a verb's notices into messages. Safe for concurrent use.
@@ -100,7 +102,11 @@ func (s *Sender) Send(ctx context.Context, n store.Notices) error {
 	if n.Empty() {
 		return nil
 	}
+	s.hint(n.Timers)
 	notices, spans := s.messages(ctx, n)
+	if len(notices) == 0 {
+		return nil
+	}
 	own, err := s.group.Do(ctx, notices)
 	if err == nil {
 		err = own
@@ -114,6 +120,21 @@ func (s *Sender) Send(ctx context.Context, n store.Notices) error {
 	}
 	s.sent.Add(ctx, int64(len(notices)))
 	return nil
+}
+
+// hint tells of early instants. One that is lost costs the timer-worker's next probe, so its failure is nobody's.
+func (s *Sender) hint(timers []store.TimerRef) {
+	if len(timers) == 0 {
+		return
+	}
+	shards := make([]int, len(timers))
+	for i, t := range timers {
+		shards[i] = t.Shard
+	}
+	slices.Sort(shards)
+	if err := s.publisher.HintTimers(slices.Compact(shards)); err != nil {
+		s.log.Debug("hints of timers not sent; a probe finds them", "shards", len(shards), "error", err)
+	}
 }
 
 // Try is Send for callers that have nothing to leave undone: a failure is logged and counted.

@@ -48,6 +48,15 @@ func (p *publisher) Publish(_ context.Context, notices []messaging.Notice) error
 	return nil
 }
 
+func (p *publisher) HintTimers(shards []int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range shards {
+		p.seen[fmt.Sprint("shard ", s)]++
+	}
+	return rendezvous.ErrUnavailable
+}
+
 func sender(t *testing.T, p *publisher) *Sender {
 	t.Helper()
 	p.seen = map[string]int{}
@@ -108,5 +117,21 @@ func TestAPublishIsBounded(t *testing.T) {
 	wg.Wait()
 	if p.most > maxNotices {
 		t.Errorf("a publish had %d notices, over %d", p.most, maxNotices)
+	}
+}
+
+func TestHintsGoOncePerShardAndFailNothing(t *testing.T) {
+	p := &publisher{}
+	s := sender(t, p)
+	n := event("1")
+	n.Timers = []store.TimerRef{{Shard: 4}, {Shard: 2}, {Shard: 4}}
+	if err := s.Send(t.Context(), n); err != nil {
+		t.Error(err)
+	}
+	if err := s.Send(t.Context(), store.Notices{Timers: []store.TimerRef{{Shard: 2}}}); err != nil {
+		t.Error(err)
+	}
+	if p.seen["shard 4"] != 1 || p.seen["shard 2"] != 2 || p.seen["1"] != 1 || p.calls != 1 {
+		t.Errorf("sent %v in %d publishes", p.seen, p.calls)
 	}
 }

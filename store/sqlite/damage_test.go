@@ -80,6 +80,14 @@ func (d damage) Wait(tenant string, id rendezvous.WaitID) error {
 	})
 }
 
+func (d damage) Timer(tenant, workflowID, timerID string) error {
+	return d.do(step{
+		`UPDATE timers SET armed_seq = -1 WHERE tenant = ? AND workflow_id = ? AND timer_id = ?`,
+		[]any{tenant, workflowID, timerID},
+		fmt.Sprintf("timer %q of %q in %s", timerID, workflowID, tenant),
+	})
+}
+
 func (d damage) Lease(tenant, workflowID string) error {
 	return d.do(step{
 		`UPDATE workflows SET lease_epoch = -1 WHERE tenant = ? AND workflow_id = ?`, []any{tenant, workflowID}, fmt.Sprintf("workflow %q in %s", workflowID, tenant),
@@ -146,4 +154,24 @@ func (d damage) Keep(tenant string, id rendezvous.WaitID) (restore func() error,
 		)
 	}
 	return restore, err
+}
+
+// KeepTimer copies the row to a table of its own.
+func (d damage) KeepTimer(tenant, workflowID, timerID string) (restore func() error, err error) {
+	name := fmt.Sprintf("kept_%d", keeps.Add(1))
+	args := []any{tenant, workflowID, timerID}
+	const which = ` WHERE tenant = ? AND workflow_id = ? AND timer_id = ?`
+	err = d.do(
+		step{sql: `CREATE TABLE ` + name + ` AS SELECT * FROM timers WHERE false`},
+		step{`INSERT INTO ` + name + ` SELECT * FROM timers` + which, args, fmt.Sprintf("timer %v", args)},
+	)
+	restore = func() error {
+		return d.do(step{sql: `DELETE FROM timers` + which, args: args}, step{sql: `INSERT INTO timers SELECT * FROM ` + name})
+	}
+	return restore, err
+}
+
+func (d damage) StrayTimer(tenant, workflowID, timerID, to string) error {
+	args := []any{to, tenant, workflowID, timerID}
+	return d.do(step{`UPDATE timers SET workflow_id = ? WHERE tenant = ? AND workflow_id = ? AND timer_id = ?`, args, fmt.Sprintf("timer %v", args)})
 }

@@ -18,6 +18,8 @@ var roles = []role{
 	{"explain_events", explainEvents},
 	{"explain_waits", explainWaits},
 	{"meeting_model", meetingModel},
+	{"timers_arming", timersArming},
+	{"timers_rows", timersRows},
 	{"history", histories},
 	{"history_order", historyOrder},
 	{"history_data", historyData},

@@ -1,0 +1,192 @@
+package timer
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// aim is what a pod knows of a shard: when to ask, by its own clock, which only measures how long the store's now is away (TM-54).
+type aim struct {
+	epoch    int64 // 0: listened to, not adopted yet
+	due      time.Time
+	armed    bool // something is armed: due says when
+	looked   time.Time // the last look, answered or not
+	lookBy   time.Time // ask anew then
+	look     bool // ask anew: a hint came, or it was never asked
+	inFlight bool
+	stop     func()
+}
+
+// probe spreads the looks at shards, 0.75 to 1 of the period.
+func probe(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
+
+// loop sleeps until something is to be done and does it, until ctx ends; calls outlive it until they are done.
+func (w *Worker) loop(ctx, calls context.Context) {
+	slots := make(chan struct{}, pagesInFlight)
+	for ctx.Err() == nil {
+		if look := w.toLook(); len(look) > 0 {
+			w.lookAt(ctx, look)
+		}
+		wait := w.begin(ctx, calls, slots)
+		t := w.deps.Clock.NewTimer(wait)
+		select {
+		case <-t.C():
+		case <-w.wake:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+	for range pagesInFlight { // those in flight are waited for
+		slots <- struct{}{}
+	}
+}
+
+// toLook are the shards whose next instant is to be asked for.
+func (w *Worker) toLook() []int {
+	alone := !w.hints.Connected()
+	now := w.deps.Clock.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var look []int
+	for s, a := range w.shards {
+		if a.epoch != 0 && !a.inFlight && (a.look || !a.lookBy.After(now) || alone && !a.looked.Add(w.cfg.Alone).After(now)) {
+			look = append(look, s)
+		}
+	}
+	if len(look) > 0 { // a look at one is a look at all: one probe per shard is what it costs
+		for s, a := range w.shards {
+			if a.epoch != 0 && !a.inFlight && !slices.Contains(look, s) {
+				look = append(look, s)
+			}
+		}
+	}
+	slices.Sort(look)
+	return look
+}
+
+// lookAt asks when something is due next in those shards. Where the store does not answer they are asked again within a second.
+func (w *Worker) lookAt(ctx context.Context, shards []int) {
+	w.mu.Lock()
+	for _, s := range shards {
+		if a := w.shards[s]; a != nil {
+			a.look = false // a hint from now on asks again
+		}
+	}
+	w.mu.Unlock()
+	call, cancel := clock.WithTimeout(ctx, w.deps.Clock, w.cfg.Call)
+	defer cancel()
+	next, err := w.store.NextDue(call, shards)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.deps.Log.WarnContext(ctx, "the next timers were not found; asked again", "shards", len(shards), "error", err)
+		}
+		w.later(shards)
+		return
+	}
+	w.answered(shards, next.NextDue, next.Now)
+}
+
+// answered aims at the instants of an answer: what is to wait is the difference to the store's now of the same answer.
+func (w *Worker) answered(shards []int, next map[int]time.Time, storeNow time.Time) {
+	now := w.deps.Clock.Now()
+	w.probed.Store(now.UnixMilli())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range shards {
+		a := w.shards[s]
+		if a == nil {
+			continue
+		}
+		at, armed := next[s]
+		a.looked, a.lookBy, a.armed, a.due = now, now.Add(probe(w.cfg.Probe)), armed, now.Add(at.Sub(storeNow))
+	}
+}
+
+// later asks those shards again in a moment: their store call failed.
+func (w *Worker) later(shards []int) {
+	now := w.deps.Clock.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range shards {
+		if a := w.shards[s]; a != nil {
+			a.armed, a.look, a.looked, a.lookBy = false, false, now, now.Add(probe(w.cfg.Alone))
+		}
+	}
+}
+
+// begin starts pages for the shards in which something is due, as far as slots are free, and answers how long there is nothing more to do.
+func (w *Worker) begin(ctx, calls context.Context, slots chan struct{}) time.Duration {
+	now := w.deps.Clock.Now()
+	due, wait := w.due(now)
+	for len(due) > 0 && ctx.Err() == nil {
+		select {
+		case slots <- struct{}{}:
+		default:
+			return wait // a page that ends wakes the loop
+		}
+		n := len(due)
+		if free := pagesInFlight - len(slots) + 1; free > 1 { // shards take turns: each page has its part of them
+			n = (n + 1) / 2
+		}
+		part := due[:n]
+		due = due[n:]
+		w.fly(part)
+		go func() {
+			defer func() {
+				w.landed(part)
+				<-slots
+				signal(w.wake)
+			}()
+			w.fire(calls, part)
+		}()
+	}
+	return wait
+}
+
+// due are the shards with something due, the longest due first, and how long until there are more.
+func (w *Worker) due(now time.Time) (due []store.ShardEpoch, wait time.Duration) {
+	wait = w.cfg.Alone // whether hints arrive is looked at as often
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for s, a := range w.shards {
+		switch {
+		case a.epoch == 0 || a.inFlight:
+		case a.look:
+			wait = 0
+		case a.armed && !a.due.After(now):
+			due = append(due, store.ShardEpoch{Shard: s, Epoch: a.epoch})
+		case a.armed:
+			wait = min(wait, a.due.Sub(now))
+		}
+		if a.epoch != 0 && !a.inFlight {
+			wait = min(wait, a.lookBy.Sub(now))
+		}
+	}
+	slices.SortFunc(due, func(x, y store.ShardEpoch) int { return w.shards[x.Shard].due.Compare(w.shards[y.Shard].due) })
+	return due, max(wait, 0)
+}
+
+func (w *Worker) fly(shards []store.ShardEpoch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range shards {
+		if a := w.shards[s.Shard]; a != nil {
+			a.inFlight = true
+		}
+	}
+}
+
+func (w *Worker) landed(shards []store.ShardEpoch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range shards {
+		if a := w.shards[s.Shard]; a != nil {
+			a.inFlight = false
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package timer
+
+import (
+	"context"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// reconciling walks the live workflows of the owned shards: after shards were adopted, and every minute; once a day it believes no count. It is no part of
+// firing: nothing it does is needed for what is armed to fire.
+func (w *Worker) reconciling(ctx context.Context) {
+	deep := w.deps.Clock.Now()
+	for {
+		t := w.deps.Clock.NewTimer(w.cfg.Reconcile)
+		select {
+		case <-t.C():
+		case <-w.adopted:
+			// The first due pages go first.
+			if clock.Sleep(ctx, w.deps.Clock, w.cfg.Alone) != nil {
+				t.Stop()
+				return
+			}
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+		t.Stop()
+		now := w.deps.Clock.Now()
+		believe := now.Sub(deep) < w.cfg.Deep
+		if !believe {
+			deep = now
+		}
+		w.reconcile(ctx, !believe)
+	}
+}
+
+// reconcile makes one walk, as long pausing after each page as it took.
+func (w *Worker) reconcile(ctx context.Context, deep bool) {
+	var after *store.WorkflowPosition
+	for ctx.Err() == nil {
+		shards := w.epochs()
+		if len(shards) == 0 {
+			return
+		}
+		start := w.deps.Clock.Now()
+		call, cancel := clock.WithTimeout(ctx, w.deps.Clock, w.cfg.Call)
+		got, err := w.store.ReconcileTimers(call, shards, deep, after, 0)
+		cancel()
+		w.lost(got.Lost)
+		if err != nil {
+			w.deps.Log.WarnContext(ctx, "timers were not reconciled; the next walk begins anew", "error", err)
+			return
+		}
+		w.metrics.repaired(ctx, got.Repairs)
+		if r := got.Repairs; r != (store.TimerRepairs{}) {
+			w.deps.Log.WarnContext(ctx, "timers repaired", "missing", r.Missing, "orphan", r.Orphan, "count", r.Count, "unreadable", r.Unreadable)
+		}
+		w.deps.Sender.Try(ctx, got.Notices)
+		if after = got.Next; after == nil {
+			return
+		}
+		if clock.Sleep(ctx, w.deps.Clock, max(w.deps.Clock.Now().Sub(start), time.Millisecond)) != nil {
+			return
+		}
+	}
+}
+
+// epochs are the adopted shards.
+func (w *Worker) epochs() []store.ShardEpoch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var own []store.ShardEpoch
+	for s, a := range w.shards {
+		if a.epoch != 0 {
+			own = append(own, store.ShardEpoch{Shard: s, Epoch: a.epoch})
+		}
+	}
+	return own
+}

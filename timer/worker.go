@@ -1,0 +1,256 @@
+package timer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// Store is what the worker needs of its pool's handle.
+type Store interface {
+	FireDueTimers(ctx context.Context, shards []store.ShardEpoch, limit int) (store.FiredPage, error)
+	NextDue(ctx context.Context, shards []int) (store.DueInstants, error)
+	ReconcileTimers(ctx context.Context, shards []store.ShardEpoch, deep bool, after *store.WorkflowPosition, limit int) (store.Reconciled, error)
+}
+
+// Hints tells of early instants.
+type Hints interface {
+	// OnTimers calls look for every hint about a shard until stop is called.
+	OnTimers(shard int, look func()) (stop func(), err error)
+	// Connected reports whether hints arrive now.
+	Connected() bool
+}
+
+// Sender sends notices after a commit; what it cannot send, the sweeper's passes find.
+type Sender interface {
+	Try(ctx context.Context, n store.Notices)
+}
+
+// Deps is what a worker is given.
+type Deps struct {
+	Matcher store.Matcher // offers the waits of contested deadlines
+	Sender  Sender
+	Clock   clock.Clock
+	Log     *slog.Logger
+	Meter   metric.Meter
+}
+
+// Config times the worker. The zero value takes the contract's numbers (timers.md section 6).
+type Config struct {
+	Probe     time.Duration // the longest between two looks at a shard: 5 s
+	Alone     time.Duration // the same while hints do not arrive: 1 s
+	Call      time.Duration // timeout of a store call: 5 s
+	Page      int           // timers of a page: 500
+	Slow      time.Duration // a page that takes longer halves the next: 250 ms
+	Reconcile time.Duration // between two walks over the live workflows: 60 s
+	Deep      time.Duration // between two walks that believe no count: 24 h
+}
+
+func (c Config) withDefaults() Config {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	def(&c.Probe, 5*time.Second)
+	def(&c.Alone, time.Second)
+	def(&c.Call, 5*time.Second)
+	def(&c.Slow, 250*time.Millisecond)
+	def(&c.Reconcile, time.Minute)
+	def(&c.Deep, 24*time.Hour)
+	if c.Page <= 0 {
+		c.Page = 500
+	}
+	return c
+}
+
+// pagesInFlight is how many pages one pod has under way.
+const pagesInFlight = 2
+
+// sendings is how many pages' notices are on their way besides.
+const sendings = 4
+
+// minPage is the least a slow store makes of a page.
+const minPage = 50
+
+// Worker fires timers. Make it with [New].
+type Worker struct {
+	store   Store
+	hints   Hints
+	deps    Deps
+	cfg     Config
+	metrics *metrics
+
+	mu     sync.Mutex
+	shards map[int]*aim
+	page   int // timers of the next page
+
+	wake    chan struct{} // capacity 1
+	adopted chan struct{} // capacity 1: there is something new to reconcile
+	sending chan struct{}
+	probed  atomic.Int64 // unix ms of the clock: the last look that was answered
+	cancel  context.CancelFunc
+	stop    context.CancelFunc // of the calls themselves: when a drain runs out of patience
+	done    sync.WaitGroup
+}
+
+// New makes a worker; Start begins to fire in the shards that it is given.
+func New(s Store, hints Hints, d Deps, cfg Config) (*Worker, error) {
+	cfg = cfg.withDefaults()
+	w := &Worker{
+		store: s, hints: hints, deps: d, cfg: cfg, shards: map[int]*aim{}, page: cfg.Page,
+		wake: make(chan struct{}, 1), adopted: make(chan struct{}, 1), sending: make(chan struct{}, sendings),
+	}
+	var err error
+	w.metrics, err = newMetrics(d.Meter, w)
+	return w, err
+}
+
+// Start runs the loop, and the walk that reconciles, until Stop.
+func (w *Worker) Start() {
+	calls, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(calls)
+	w.cancel, w.stop = cancel, stop
+	w.probed.Store(w.deps.Clock.Now().UnixMilli())
+	w.done.Go(func() { w.loop(ctx, calls) })
+	w.done.Go(func() { w.reconciling(ctx) })
+}
+
+// Stop begins no new page and waits for those in flight until ctx ends; then their calls are cancelled. Idempotent.
+func (w *Worker) Stop(ctx context.Context) error {
+	if w.cancel == nil {
+		return nil
+	}
+	w.cancel()
+	down := make(chan struct{})
+	go func() { w.done.Wait(); close(down) }()
+	var err error
+	select {
+	case <-down:
+	case <-ctx.Done():
+		w.stop()
+		<-down
+		err = errors.Join(errors.New("pages of timers were broken off; what they had not recorded comes again"), context.Cause(ctx))
+	}
+	w.stop()
+	w.Drop(w.owned())
+	return err
+}
+
+// Listen begins to hear the hints of a shard: before it is looked at for the first time, so that nothing is armed in between unseen.
+func (w *Worker) Listen(shard int) error {
+	w.mu.Lock()
+	a := w.shards[shard]
+	if a == nil {
+		a = &aim{}
+		w.shards[shard] = a
+	}
+	listening := a.stop != nil
+	w.mu.Unlock()
+	if listening {
+		return nil
+	}
+	stop, err := w.hints.OnTimers(shard, func() { w.hint(shard) })
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a = w.shards[shard]; a == nil || a.stop != nil { // dropped, or listened to, meanwhile
+		stop()
+		return nil
+	}
+	a.stop = stop
+	return nil
+}
+
+// Adopt begins to fire in shards that are owned under those epochs. A shard that is known under another epoch is looked at anew.
+func (w *Worker) Adopt(shards []store.ShardEpoch) {
+	w.mu.Lock()
+	for _, s := range shards {
+		a := w.shards[s.Shard]
+		if a == nil {
+			a = &aim{}
+			w.shards[s.Shard] = a
+		}
+		if a.epoch != s.Epoch {
+			a.epoch, a.look = s.Epoch, true
+		}
+	}
+	w.mu.Unlock()
+	signal(w.wake)
+	signal(w.adopted)
+}
+
+// Drop forgets shards at once. A page in flight is stopped by the fence.
+func (w *Worker) Drop(shards []int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range shards {
+		if a := w.shards[s]; a != nil {
+			delete(w.shards, s)
+			if a.stop != nil {
+				a.stop()
+			}
+		}
+	}
+}
+
+// Kick looks at every shard now: hints may have been lost.
+func (w *Worker) Kick() {
+	w.mu.Lock()
+	for _, a := range w.shards {
+		a.look = true
+	}
+	w.mu.Unlock()
+	signal(w.wake)
+}
+
+// Ready says that the store answered a look within three probes, where there is something to look at.
+func (w *Worker) Ready() error {
+	age := w.probeAge()
+	if len(w.owned()) > 0 && age > 3*w.cfg.Probe {
+		return fmt.Errorf("no timer was looked for since %d ms: the store does not answer", age.Milliseconds())
+	}
+	return nil
+}
+
+func (w *Worker) probeAge() time.Duration {
+	return w.deps.Clock.Now().Sub(time.UnixMilli(w.probed.Load()))
+}
+
+func (w *Worker) hint(shard int) {
+	w.mu.Lock()
+	if a := w.shards[shard]; a != nil {
+		a.look = true
+	}
+	w.mu.Unlock()
+	signal(w.wake)
+}
+
+// owned are the shards that are fired in.
+func (w *Worker) owned() []int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	shards := make([]int, 0, len(w.shards))
+	for s := range w.shards {
+		shards = append(shards, s)
+	}
+	return shards
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
