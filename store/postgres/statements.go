@@ -37,6 +37,8 @@ var (
 	keptCountsSQL string
 	//go:embed sql/kept_events.sql
 	keptEventsSQL string
+	//go:embed sql/list_together.sql
+	listTogetherSQL string
 	//go:embed sql/list_parked.sql
 	listParkedSQL string
 	//go:embed sql/list_quarantined.sql

@@ -121,6 +121,16 @@ func got[T any](v T, err error) func(x *bench) T {
 	}
 }
 
+func got2[T, U any](v T, u U, err error) func(x *bench) (T, U) {
+	return func(x *bench) (T, U) {
+		x.Helper()
+		if err != nil {
+			x.Fatal(err)
+		}
+		return v, u
+	}
+}
+
 // sameJSON compares bytes that hold JSON by what they say: a backend may keep it in a form of its own.
 var sameJSON = cmp.FilterValues(func(a, b []byte) bool { return json.Valid(a) && json.Valid(b) }, cmp.Transformer("json", func(b []byte) any {
 	var v any
