@@ -26,6 +26,7 @@ type Queue interface {
 	Redeliverer
 	Repairer
 	Sweeper
+	Retainer
 	// Now is the store's now.
 	Now(ctx context.Context) (time.Time, error)
 	// Depths counts what is live, for gauges.

@@ -142,6 +142,9 @@ type Tx interface {
 	// OverdueEvents answers live events whose time is over, without payload, the longest due first and, of equals, the lowest number, fair by tenant (S3);
 	// rows locked by others are skipped. How many it looks at is bounded.
 	OverdueEvents(ctx context.Context, o Overdue, limit int) (OverdueEvents, error)
+	// OldLetters answers dead letters that lists show, dead since before or earlier and behind after, without payload, by (dead_at, number), fair by tenant
+	// (S3); rows locked by others are skipped. more says that more was due.
+	OldLetters(ctx context.Context, before time.Time, after LetterPosition, limit int) (rows []*Event, more bool, err error)
 
 	// Apply makes all changes or none, in one round trip. It is the last thing a verb does in its transaction, called at most once.
 	Apply(ctx context.Context, c *Changes) error
@@ -196,6 +199,13 @@ type AbandonedPosition struct {
 	Set     bool
 	Expires time.Time
 	Key     WorkflowKey
+}
+
+// LetterPosition is the last row of a page of old letters.
+type LetterPosition struct {
+	Set    bool
+	At     time.Time
+	Number int64
 }
 
 // Depths counts live rows, each up to the asked maximum.

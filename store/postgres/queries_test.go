@@ -174,6 +174,17 @@ var queries = []query{
 		}
 		return err
 	}},
+	// Once to find the tenant, and ten of them, and one more.
+	{"OldLetters", 30, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.OldLetters(ctx, tx.Now(), backend.LetterPosition{}, 10))
+	}},
+	{"OldLetters, a later page", 30, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.OldLetters(ctx, tx.Now(), backend.LetterPosition{Set: true, At: tx.Now().Add(-time.Hour), Number: 22_000}, 10))
+	}},
+	// S8: nothing is old.
+	{"OldLetters on a quiet tick", 2, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.OldLetters(ctx, tx.Now().Add(-time.Hour), backend.LetterPosition{}, 10))
+	}},
 	{"NewEventNumbers", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.NewEventNumbers(ctx, 10)) }},
 	// Each row and its workflow; once to find the tenant, once to take, once to see whether there is more.
 	{"DueParked", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueParked(ctx, 10)) }},

@@ -183,6 +183,14 @@ var (
 	takeOverdueSQL string
 )
 
+// The statements of retention (retention.go).
+var (
+	//go:embed sql/old_letters.sql
+	oldLettersSQL string
+	//go:embed sql/old_letter_tenants.sql
+	oldLetterTenantsSQL string
+)
+
 // The statements that move a store (move.go).
 var (
 	//go:embed sql/scan_workflows.sql

@@ -37,7 +37,7 @@ type backendCase struct {
 	run  func(x *bench)
 }
 
-var cases = concat(rowCases, changeCases, matchCases, dueCases, deadCases, listCases, nearCases, historyCases)
+var cases = concat(rowCases, changeCases, matchCases, dueCases, deadCases, retentionCases, listCases, nearCases, historyCases)
 
 func concat(sets ...[]backendCase) []backendCase {
 	var all []backendCase

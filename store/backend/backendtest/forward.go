@@ -334,6 +334,10 @@ func (t spyTx) DueWoken(_ context.Context, limit int) ([]*backend.Woken, bool, e
 	return note2[[]*backend.Woken, bool](t, "DueWoken", limit)
 }
 
+func (t spyTx) OldLetters(_ context.Context, before time.Time, after backend.LetterPosition, limit int) ([]*backend.Event, bool, error) {
+	return note2[[]*backend.Event, bool](t, "OldLetters", before, after, limit)
+}
+
 func (t spyTx) UnmetEvents(_ context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
 	return note2[[]*backend.Event, int64](t, "UnmetEvents", before, after, limit)
 }
