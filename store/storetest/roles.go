@@ -15,6 +15,7 @@ var roles = []role{
 	{"dead_requeueing", deadRequeueing},
 	{"dead_walking", deadWalking},
 	{"sweeping", sweepings},
+	{"retention", retention},
 	{"explain_events", explainEvents},
 	{"explain_waits", explainWaits},
 	{"meeting_model", meetingModel},
