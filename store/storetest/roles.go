@@ -20,6 +20,7 @@ var roles = []role{
 	{"meeting_model", meetingModel},
 	{"timers_arming", timersArming},
 	{"timers_rows", timersRows},
+	{"timers_firing", timersFiring},
 	{"history", histories},
 	{"history_order", historyOrder},
 	{"history_data", historyData},
