@@ -21,6 +21,8 @@ var roles = []role{
 	{"timers_arming", timersArming},
 	{"timers_rows", timersRows},
 	{"timers_firing", timersFiring},
+	{"timers_leased", timersLeased},
+	{"timers_holding", timersHolding},
 	{"history", histories},
 	{"history_order", historyOrder},
 	{"history_data", historyData},
