@@ -100,7 +100,7 @@ func copyTimer(t *backend.Timer) *backend.Timer {
 	}
 	return &backend.Timer{ // what a damaged row still tells
 		Tenant: t.Tenant, WorkflowID: t.WorkflowID, TimerID: t.TimerID, RunID: t.RunID, Shard: t.Shard, FireAt: t.FireAt, DueAt: t.DueAt, ReadyAt: t.ReadyAt,
-		Attempts: t.Attempts, Token: t.Token, Holder: t.Holder, HoldEpoch: t.HoldEpoch, HeldUntil: t.HeldUntil, Corrupt: t.Corrupt,
+		Attempts: t.Attempts, Parks: t.Parks, Token: t.Token, Holder: t.Holder, HoldEpoch: t.HoldEpoch, HeldUntil: t.HeldUntil, Corrupt: t.Corrupt,
 	}
 }
 

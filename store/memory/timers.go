@@ -315,7 +315,7 @@ func (t *transaction) changeTimers(c *backend.Changes) {
 				continue
 			}
 			next = copied(old)
-			next.DueAt, next.ReadyAt, next.Attempts, next.LastError = x.DueAt, x.ReadyAt, x.Attempts, x.LastError
+			next.DueAt, next.ReadyAt, next.Attempts, next.LastError, next.Parks = x.DueAt, x.ReadyAt, x.Attempts, x.LastError, x.Parks
 			next.Token, next.Holder, next.HoldEpoch, next.HeldUntil = x.Token, x.Holder, x.HoldEpoch, x.HeldUntil
 		}
 		t.unlinkTimer(old)

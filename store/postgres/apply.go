@@ -19,8 +19,8 @@ type write struct {
 	judge bool
 }
 
-// writes gathers the statements of one Apply in the order of locks (R7): workflows and runs, events by number with new ones by identity, waits, marks. A
-// record that copies an event's payload comes before that is shed, and marks that go before marks that come.
+// writes gathers the statements of one Apply in the order of locks (R7): shards, workflows and runs, events by number with new ones by identity, waits, timers,
+// marks. A record that copies an event's payload comes before that is shed, and timers and marks that go before those that come.
 type writes []write
 
 func (w *writes) add(sql string, rows int, judge bool, args ...any) {
@@ -32,6 +32,7 @@ func (w *writes) add(sql string, rows int, judge bool, args ...any) {
 // Apply implements [backend.Tx].
 func (t *transaction) Apply(ctx context.Context, c *backend.Changes) error {
 	var w writes
+	w.shards(c)
 	w.insertFlows(c)
 	w.updateFlows(c, t.locked)
 	w.insertEvents(c.NewEvents)
@@ -40,6 +41,7 @@ func (t *transaction) Apply(ctx context.Context, c *backend.Changes) error {
 	w.deleteWaits(c.GoneWaits)
 	w.insertWaits(c.NewWaits)
 	w.updateWaits(c.Waits)
+	w.timers(c)
 	w.insertBatches(c.NewBatches)
 	w.marks(c)
 	return t.send(ctx, w)

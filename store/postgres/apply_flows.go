@@ -49,6 +49,7 @@ func (w *writes) updateFlows(c *backend.Changes, locked map[backend.WorkflowKey]
 		instants(bumped, func(f *backend.Workflow) time.Time { return f.UpdatedAt }),
 		integers(bumped, func(f *backend.Workflow) int { return f.OpenEffects }),
 		integers(bumped, func(f *backend.Workflow) int { return f.OpenWaits }),
+		integers(bumped, func(f *backend.Workflow) int { return f.LiveTimers }),
 	)
 	w.add(updateWorkflowsSQL, len(flows), true, append([]any{
 		texts(flows, func(f *backend.Workflow) string { return f.Tenant }),
@@ -86,6 +87,8 @@ func flowColumns(flows []*backend.Workflow) []any {
 		texts(flows, func(f *backend.Workflow) string { return f.FailedEffect }),
 		integers(flows, func(f *backend.Workflow) int { return f.OpenEffects }),
 		integers(flows, func(f *backend.Workflow) int { return f.OpenWaits }),
+		integers(flows, func(f *backend.Workflow) int { return f.LiveTimers }),
+		bigints(flows, func(f *backend.Workflow) int64 { return f.Reopened }),
 		texts(flows, func(f *backend.Workflow) string { return f.LeaseOwner }),
 		bigints(flows, func(f *backend.Workflow) int64 { return f.LeaseEpoch }),
 		instants(flows, func(f *backend.Workflow) time.Time { return f.LeaseExpires }),
@@ -150,6 +153,7 @@ func (w *writes) insertRecords(c *backend.Changes) {
 			}
 			return r.PayloadOf
 		}),
+		documents(rows, timerOf),
 	)
 }
 

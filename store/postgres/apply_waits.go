@@ -50,6 +50,7 @@ func registeredColumns(rows []*backend.Wait) []any {
 		texts(rows, func(w *backend.Wait) string { return w.Trace.Parent }),
 		texts(rows, func(w *backend.Wait) string { return w.Trace.State }),
 		instants(rows, func(w *backend.Wait) time.Time { return w.RegisteredAt }),
+		instants(rows, func(w *backend.Wait) time.Time { return w.Deadline }),
 	}
 }
 

@@ -16,8 +16,10 @@ func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 		d.ParkedWaits, d.OldestParked = int(c.Bigint()), c.InstantOrNone()
 		d.QuarantinedWaits = int(c.Bigint())
 		d.Woken, d.OldestWoken = int(c.Bigint()), c.InstantOrNone()
+		d.Timers = int(c.Bigint())
+		d.DueTimers, d.OldestDueTimer = int(c.Bigint()), c.InstantOrNone()
 		return nil
-	}, int64(most))
+	}, int64(most), r.now, integers(r.owned(backend.Owned{}), func(n int) int { return n }))
 	if err != nil {
 		return d, err
 	}

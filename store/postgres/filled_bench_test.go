@@ -26,7 +26,7 @@ func fillWith(tb testing.TB, url string, size storetest.Filled) {
 		return fmt.Sprintf("INSERT INTO %s FROM generate_series(0, %d) i, LATERAL (SELECT now() - interval '10 s' - i * interval '1 us') x (t)", what, n-1)
 	}
 	flow := func(prefix, status, closed string, waits int) string {
-		return fmt.Sprintf(`workflows SELECT 'acme', '%[1]s-' || i, 0, '%[1]s-' || i, 'order', 'default', '%[2]s', 2, t, t, %[3]s, t, '', '', '', '', 0, %[4]d, '', 0, NULL,
+		return fmt.Sprintf(`workflows SELECT 'acme', '%[1]s-' || i, 0, '%[1]s-' || i, 'order', 'default', '%[2]s', 2, t, t, %[3]s, t, '', '', '', '', 0, %[4]d, 0, 0, '', 0, NULL,
 			'', '', 0, NULL, NULL, '', '', NULL`, prefix, status, closed, waits)
 	}
 	execute(
@@ -41,7 +41,7 @@ func fillWith(tb testing.TB, url string, size storetest.Filled) {
 		insert(size.Waits, `history SELECT 'acme', 'wait-' || i, 1, 'wait-' || i, 'run.started', 1, '', 0, false, '{"type":"order","queue":"default"}', NULL, '', '', '', '', t, ''`),
 		insert(size.Waits, `history SELECT 'acme', 'wait-' || i, 2, 'wait-' || i, 'wait.registered', 1, 'w', 1, false,
 			'{"type":"paid","keys":[{"namespace":"order","value":"wait-' || i || '"}]}', NULL, '', '', '', '', t, ''`),
-		insert(size.Waits, `waits SELECT nextval('wait_number'), 1, 'acme', 'wait-' || i, 'w', 'wait-' || i, 0, 1, 'paid', ARRAY['order', 'wait-' || i], '', '', '', t, t, NULL,
+		insert(size.Waits, `waits SELECT nextval('wait_number'), 1, 'acme', 'wait-' || i, 'w', 'wait-' || i, 0, 1, 'paid', ARRAY['order', 'wait-' || i], '', '', '', t, NULL, t, NULL,
 			'', '', 0, NULL, 0, NULL, '', 0, NULL, false, NULL`),
 		`INSERT INTO wait_keys SELECT tenant, 'order', run_id, 'paid', number, open_since FROM waits`,
 		insert(size.Live, `events SELECT nextval('event_number'), `+fmt.Sprintf(event("live", `'', '', '', 0, '', '', NULL`), `'alone-' || i`)),

@@ -19,7 +19,7 @@ import (
 // fill is a store with much finished work, 20,000 workflows, and a little that is live: ten runs of acme with a wait each ("live-<i>", effect "w", key order/live-<i>), five
 // live events nobody waits for (source "live", id and key "alone-<i>"), and parked and quarantined waits and marks of globex.
 var fill = []string{
-	`INSERT INTO workflows SELECT 'acme', 'done-' || i, 0, 'done-' || i, 'order', 'default', 'completed', 4, t, t, t, t, '', '', '', '', 0, 0, '', 1, NULL,
+	`INSERT INTO workflows SELECT 'acme', 'done-' || i, 0, 'done-' || i, 'order', 'default', 'completed', 4, t, t, t, t, '', '', '', '', 0, 0, 0, 0, '', 1, NULL,
 		'released', '', 0, NULL, NULL, '', '', NULL FROM generate_series(1, 20000) i, LATERAL (SELECT rdv_now() - interval '1 day' + i * interval '1 s') x (t)`,
 	`INSERT INTO runs SELECT tenant, run_id, workflow_id, '', '', 'completed', 1, 4, started_at, closed_at, closed_at, 'run.completed', '', NULL FROM workflows
 		WHERE workflow_id LIKE 'done-%'`,
@@ -35,19 +35,19 @@ var fill = []string{
 		'dead', '', '', NULL, '', '', '', 0, 'unclaimed', '', rdv_now(), false, 0, 0, NULL, false, 0, 0, false, '', '', '', '', '', '', '' FROM generate_series(1, 5000) i`,
 	`INSERT INTO dead_keys SELECT tenant, 'order', 'live-1', number FROM events WHERE source = 'dead'`,
 	// Live.
-	`INSERT INTO workflows SELECT 'acme', 'live-' || i, 0, 'live-' || i, 'order', 'default', 'running', 2, rdv_now(), rdv_now(), NULL, rdv_now(), '', '', '', '', 0, 1, '', 0,
+	`INSERT INTO workflows SELECT 'acme', 'live-' || i, 0, 'live-' || i, 'order', 'default', 'running', 2, rdv_now(), rdv_now(), NULL, rdv_now(), '', '', '', '', 0, 1, 0, 0, '', 0,
 		NULL, '', '', 0, NULL, NULL, '', '', NULL FROM generate_series(0, 9) i`,
-	`INSERT INTO workflows SELECT 'globex', 'live-' || i, 0, 'live-' || i, 'order', 'default', 'running', 2, rdv_now(), rdv_now(), NULL, rdv_now(), '', '', '', '', 0, 1,
+	`INSERT INTO workflows SELECT 'globex', 'live-' || i, 0, 'live-' || i, 'order', 'default', 'running', 2, rdv_now(), rdv_now(), NULL, rdv_now(), '', '', '', '', 0, 1, 0, 0,
 		CASE WHEN i < 3 THEN 'pod' ELSE '' END, 1, CASE WHEN i < 3 THEN rdv_now() - interval '1 s' END, '', '', 0, NULL, NULL, '', '', NULL FROM generate_series(0, 9) i`,
 	`INSERT INTO runs SELECT tenant, run_id, workflow_id, '', '', 'running', 1, 0, started_at, NULL, NULL, '', '', NULL FROM workflows WHERE workflow_id LIKE 'live-%'`,
 	`INSERT INTO history SELECT tenant, workflow_id, s, run_id, (ARRAY['run.started', 'wait.registered'])[s], 1, (ARRAY['', 'w'])[s], s - 1, false, '{}', NULL, '', '', '', '',
 		started_at, '' FROM workflows, generate_series(1, 2) s WHERE workflow_id LIKE 'live-%'`,
-	`INSERT INTO waits SELECT nextval('wait_number'), 1, tenant, run_id, 'w', workflow_id, 0, 1, 'paid', ARRAY['order', workflow_id], '', '', '', rdv_now(), rdv_now(), NULL, '', '',
+	`INSERT INTO waits SELECT nextval('wait_number'), 1, tenant, run_id, 'w', workflow_id, 0, 1, 'paid', ARRAY['order', workflow_id], '', '', '', rdv_now(), NULL, rdv_now(), NULL, '', '',
 		0, NULL, 0, NULL, '', 0, NULL, false, NULL FROM workflows WHERE workflow_id LIKE 'live-%' AND tenant = 'acme'`,
 	`INSERT INTO wait_keys SELECT tenant, 'order', workflow_id, 'paid', number, rdv_now() FROM waits WHERE tenant = 'acme'`,
 	`INSERT INTO events SELECT nextval('event_number'), 1, 'globex', 'live', 'held-' || run_id, 'paid', ARRAY['order', workflow_id], '', 'x', sha256('x'), rdv_now(), rdv_now(),
 		NULL, '', 'claimed', run_id, 'w', rdv_now(), '', '', '', 0, '', '', NULL, false, 0, 0, NULL, false, 0, 0, false, '', '', '', '', '', '', '' FROM workflows WHERE tenant = 'globex'`,
-	`INSERT INTO waits SELECT nextval('wait_number'), 1, tenant, claim_run, 'w', claim_run, 0, 1, 'paid', keys, '', '', '', rdv_now(), rdv_now(), number, source, id,
+	`INSERT INTO waits SELECT nextval('wait_number'), 1, tenant, claim_run, 'w', claim_run, 0, 1, 'paid', keys, '', '', '', rdv_now(), NULL, rdv_now(), number, source, id,
 		nextval('wait_number'), rdv_now(), 0, rdv_now() - interval '1 s', '', 0, NULL, false, CASE WHEN id > 'held-live-6' THEN rdv_now() END FROM events WHERE source = 'live' AND state = 'claimed'`,
 	`INSERT INTO woken SELECT tenant, workflow_id, run_id, queue, rdv_now(), 'answered', 1, 0, rdv_now() - interval '1 s', '{}' FROM workflows WHERE tenant = 'globex'`,
 	`INSERT INTO events SELECT nextval('event_number'), 1, 'acme', 'live', 'alone-' || i, 'paid', ARRAY['order', 'alone-' || i], '', 'x', sha256('x'), rdv_now(), rdv_now(), NULL,

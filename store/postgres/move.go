@@ -39,6 +39,10 @@ func (r *reader) walk(ctx context.Context, kind backend.Kind, after backend.Posi
 		sql, key = scanWaitsSQL, []any{after.Tenant, after.ID, after.Part}
 	case backend.Marks:
 		sql, key = scanWokenSQL, []any{after.Tenant, after.ID}
+	case backend.Timers:
+		sql, key = scanTimersSQL, []any{after.Tenant, after.ID, after.Part}
+	case backend.ShardLeases:
+		sql, key = scanShardLeasesSQL, []any{after.ID, after.Number}
 	default:
 		return nil, fmt.Errorf("store/postgres: no kind of rows is called %q", kind)
 	}
@@ -97,6 +101,14 @@ func (r *reader) fetch(ctx context.Context, kind backend.Kind, rows []found, p *
 	case backend.Waits:
 		at := func(f found) backend.WaitKey { return backend.WaitKey{Tenant: f.Tenant, RunID: f.ID, Effect: f.Part} }
 		return fetch(ctx, rows, r.Waits, at, func(_ found, w *backend.Wait) error { return p.AddWait(w) })
+	case backend.Timers:
+		at := func(f found) backend.TimerKey {
+			return backend.TimerKey{Tenant: f.Tenant, WorkflowID: f.ID, TimerID: f.Part}
+		}
+		return fetch(ctx, rows, r.Timers, at, func(_ found, t *backend.Timer) error { return p.AddTimer(t) })
+	case backend.ShardLeases:
+		at := func(f found) backend.ShardKey { return backend.ShardKey{Pool: f.ID, Shard: int(f.Number)} }
+		return fetch(ctx, rows, r.leasesByKey, at, func(_ found, l *backend.ShardLease) error { p.AddShardLease(l); return nil })
 	}
 	return fetch(ctx, rows, r.Woken, flowAt, func(_ found, m *backend.Woken) error { p.AddMark(m); return nil })
 }

@@ -181,6 +181,76 @@ var (
 	takeOverdueSQL string
 )
 
+// The statements about timers and shards (timers.go, shards.go).
+var (
+	//go:embed sql/count_timers.sql
+	countTimersSQL string
+	//go:embed sql/delete_members.sql
+	deleteMembersSQL string
+	//go:embed sql/delete_timers.sql
+	deleteTimersSQL string
+	//go:embed sql/due_timer_tenants.sql
+	dueTimerTenantsSQL string
+	//go:embed sql/due_timers.sql
+	dueTimersSQL string
+	//go:embed sql/due_timers_of.sql
+	dueTimersOfSQL string
+	//go:embed sql/expired_timers.sql
+	expiredTimersSQL string
+	//go:embed sql/expired_timers_of.sql
+	expiredTimersOfSQL string
+	//go:embed sql/fence_shards.sql
+	fenceShardsSQL string
+	//go:embed sql/heads.sql
+	headsSQL string
+	//go:embed sql/held_timers.sql
+	heldTimersSQL string
+	//go:embed sql/hold_timers.sql
+	holdTimersSQL string
+	//go:embed sql/insert_shard_leases.sql
+	insertShardLeasesSQL string
+	//go:embed sql/last_failures.sql
+	lastFailuresSQL string
+	//go:embed sql/last_timer_records.sql
+	lastTimerRecordsSQL string
+	//go:embed sql/leases_by_key.sql
+	leasesByKeySQL string
+	//go:embed sql/limit_session.sql
+	limitSessionSQL string
+	//go:embed sql/list_timers.sql
+	listTimersSQL string
+	//go:embed sql/lock_timers.sql
+	lockTimersSQL string
+	//go:embed sql/members.sql
+	membersSQL string
+	//go:embed sql/next_due.sql
+	nextDueSQL string
+	//go:embed sql/open_heads.sql
+	openHeadsSQL string
+	//go:embed sql/outstanding_timers.sql
+	outstandingTimersSQL string
+	//go:embed sql/renew_shards.sql
+	renewShardsSQL string
+	//go:embed sql/shard_leases.sql
+	shardLeasesSQL string
+	//go:embed sql/take_shards.sql
+	takeShardsSQL string
+	//go:embed sql/timers.sql
+	timersSQL string
+	//go:embed sql/timers_of.sql
+	timersOfSQL string
+	//go:embed sql/try_lock_workflows.sql
+	tryLockWorkflowsSQL string
+	//go:embed sql/update_corrupt_timers.sql
+	updateCorruptTimersSQL string
+	//go:embed sql/update_shard_leases.sql
+	updateShardLeasesSQL string
+	//go:embed sql/write_members.sql
+	writeMembersSQL string
+	//go:embed sql/write_timers.sql
+	writeTimersSQL string
+)
+
 // The statements that move a store (move.go).
 var (
 	//go:embed sql/scan_workflows.sql
@@ -197,6 +267,10 @@ var (
 	scanWaitsSQL string
 	//go:embed sql/scan_woken.sql
 	scanWokenSQL string
+	//go:embed sql/scan_timers.sql
+	scanTimersSQL string
+	//go:embed sql/scan_shard_leases.sql
+	scanShardLeasesSQL string
 	//go:embed sql/about.sql
 	aboutSQL string
 	//go:embed sql/given.sql

@@ -19,6 +19,7 @@ import (
 type reader struct {
 	conn   *pgx.Conn
 	now    time.Time
+	shards int                     // N
 	loaded map[int64]backend.Event // events as they were read, by number; nil where nothing will be changed
 }
 
@@ -35,22 +36,27 @@ func (r *reader) Now() time.Time { return r.now }
 var inBinary = pgx.QueryResultFormats{pgx.BinaryFormatCode}
 
 // query runs one statement and hands over its rows one by one; what a row's bytes are decoded to must not keep them.
-func (r *reader) query(ctx context.Context, sql string, each func(c *columns) error, args ...any) error {
+func (r *reader) query(ctx context.Context, sql string, fn func(c *columns) error, args ...any) error {
 	rows, err := r.conn.Query(ctx, sql, append([]any{inBinary}, args...)...)
 	if err != nil {
 		return translate(err)
 	}
 	defer rows.Close()
+	return translate(each(rows, fn))
+}
+
+// each reads rows. What is not a text has to come in binary format.
+func each(rows pgx.Rows, fn func(c *columns) error) error {
 	src := &source{fields: rows.FieldDescriptions()}
 	c := row.New(src)
 	for rows.Next() {
 		src.raw, src.at = rows.RawValues(), 0
 		c.Next()
-		if err := each(c); err != nil {
+		if err := fn(c); err != nil {
 			return err
 		}
 	}
-	return translate(rows.Err())
+	return rows.Err()
 }
 
 // The two kinds of transactions. A view of several statements sees one snapshot.
@@ -75,7 +81,7 @@ func begin(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions) (pgx.Tx, 
 // Update implements [backend.Backend].
 func (b *Backend) Update(ctx context.Context, verb string, fn func(ctx context.Context, tx backend.Tx) error) error {
 	return b.within(ctx, update, func(conn *pgx.Conn, tx pgx.Tx, now time.Time) error {
-		if err := fn(ctx, &transaction{reader: reader{conn: conn, now: now, loaded: map[int64]backend.Event{}}}); err != nil {
+		if err := fn(ctx, &transaction{reader: reader{conn: conn, now: now, shards: b.shards, loaded: map[int64]backend.Event{}}}); err != nil {
 			b.rollback(ctx, tx)
 			return err
 		}
@@ -88,7 +94,7 @@ func (b *Backend) View(ctx context.Context, _ string, fn func(ctx context.Contex
 	return b.within(ctx, view, func(conn *pgx.Conn, tx pgx.Tx, now time.Time) error {
 		// What was read is good however the transaction ends: nothing depends on its end.
 		defer b.rollback(ctx, tx)
-		return fn(ctx, &reader{conn: conn, now: now})
+		return fn(ctx, &reader{conn: conn, now: now, shards: b.shards})
 	})
 }
 

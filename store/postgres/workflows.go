@@ -30,7 +30,16 @@ func (r *reader) Workflows(ctx context.Context, keys []backend.WorkflowKey) (map
 
 // LockWorkflows implements [backend.Tx].
 func (t *transaction) LockWorkflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
-	rows, err := t.workflowsByKey(ctx, lockWorkflowsSQL, backend.SortedKeys(keys))
+	return t.lock(ctx, lockWorkflowsSQL, keys)
+}
+
+// TryLockWorkflows implements [backend.TimerTx].
+func (t *transaction) TryLockWorkflows(ctx context.Context, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
+	return t.lock(ctx, tryLockWorkflowsSQL, keys)
+}
+
+func (t *transaction) lock(ctx context.Context, sql string, keys []backend.WorkflowKey) (map[backend.WorkflowKey]*backend.Workflow, error) {
+	rows, err := t.workflowsByKey(ctx, sql, backend.SortedKeys(keys))
 	t.locked = make(map[backend.WorkflowKey]backend.Workflow, len(rows))
 	for k, w := range rows {
 		t.locked[k] = *w

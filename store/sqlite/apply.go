@@ -36,6 +36,8 @@ func (t *transaction) Apply(ctx context.Context, c *backend.Changes) error {
 			b.Tenant, b.RunID, b.ID, some(b.Digest), b.FirstSeq, b.LastSeq, some(b.Outcome))
 	}
 	w.marks(c)
+	w.timers(c)
+	w.shards(c)
 	return w.err
 }
 
@@ -75,14 +77,14 @@ const (
 	insertWorkflowSQL = `
 INSERT INTO workflows (
 	run_id, type, queue, status, head_seq, created_at, started_at, closed_at, updated_at, parent, failure_code, failure_reason, failed_effect,
-	open_effects, open_waits, lease_owner, lease_epoch, lease_expires, lease_ended, acquire_id, reclaims, pause_request, cancel_request, paused_actor,
-	paused_basis, paused_at, tenant, workflow_id, shard)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	open_effects, open_waits, live_timers, reopened, lease_owner, lease_epoch, lease_expires, lease_ended, acquire_id, reclaims, pause_request, cancel_request,
+	paused_actor, paused_basis, paused_at, tenant, workflow_id, shard)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	updateWorkflowSQL = `
 UPDATE workflows SET
 	run_id = ?, type = ?, queue = ?, status = ?, head_seq = ?, created_at = ?, started_at = ?, closed_at = ?, updated_at = ?, parent = ?,
-	failure_code = ?, failure_reason = ?, failed_effect = ?, open_effects = ?, open_waits = ?, lease_owner = ?, lease_epoch = ?, lease_expires = ?,
-	lease_ended = ?, acquire_id = ?, reclaims = ?, pause_request = ?, cancel_request = ?, paused_actor = ?, paused_basis = ?, paused_at = ?
+	failure_code = ?, failure_reason = ?, failed_effect = ?, open_effects = ?, open_waits = ?, live_timers = ?, reopened = ?, lease_owner = ?,
+	lease_epoch = ?, lease_expires = ?, lease_ended = ?, acquire_id = ?, reclaims = ?, pause_request = ?, cancel_request = ?, paused_actor = ?, paused_basis = ?, paused_at = ?
 WHERE tenant = ? AND workflow_id = ?`
 	bumpWorkflowSQL = `
 UPDATE workflows SET head_seq = ?, updated_at = ?, open_effects = ?, open_waits = ? WHERE tenant = ? AND workflow_id = ?`
@@ -119,8 +121,8 @@ func flowArgs(f *backend.Workflow) []any {
 	actor, basis := operatorTexts(f.PausedBy)
 	return []any{
 		f.RunID, f.Type, f.Queue, string(f.Status), f.Head, f.CreatedAt, f.StartedAt, f.ClosedAt, f.UpdatedAt, f.Parent, f.FailureCode, f.FailureReason,
-		f.FailedEffect, f.OpenEffects, f.OpenWaits, f.LeaseOwner, f.LeaseEpoch, f.LeaseExpires, string(f.LeaseEnded), f.AcquireID, f.Reclaims,
-		requestText(f.Pause), requestText(f.Cancel), actor, basis, f.PausedAt,
+		f.FailedEffect, f.OpenEffects, f.OpenWaits, f.LiveTimers, f.Reopened, f.LeaseOwner, f.LeaseEpoch, f.LeaseExpires, string(f.LeaseEnded), f.AcquireID,
+		f.Reclaims, requestText(f.Pause), requestText(f.Cancel), actor, basis, f.PausedAt,
 	}
 }
 
@@ -280,8 +282,9 @@ const (
 	insertWaitSQL = `
 INSERT INTO waits (
 	attempt, open_since, held_number, held_source, held_id, claim_number, parked_at, attempts, next_attempt_at, last_error, take, take_until,
-	take_settled, quarantined_at, number, version, tenant, run_id, effect, workflow_id, shard, type, keys, from_source, trace_parent, trace_state, registered_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	take_settled, quarantined_at, number, version, tenant, run_id, effect, workflow_id, shard, type, keys, from_source, trace_parent, trace_state, registered_at,
+	deadline)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	updateWaitSQL = `
 UPDATE waits SET
 	attempt = ?, open_since = ?, held_number = ?, held_source = ?, held_id = ?, claim_number = ?, parked_at = ?, attempts = ?, next_attempt_at = ?,
@@ -313,7 +316,7 @@ func tryArgs(x *backend.Wait) []any {
 
 func (w *writer) insertWait(x *backend.Wait) {
 	w.one(insertWaitSQL, append(waitArgs(x), x.Number, x.Tenant, x.RunID, x.Effect, x.WorkflowID, x.Shard, x.Type, keysText(x.Keys), x.From, x.Trace.Parent,
-		x.Trace.State, x.RegisteredAt)...)
+		x.Trace.State, x.RegisteredAt, x.Deadline)...)
 	if x.Open() {
 		w.waitKeys(insertWaitKeySQL, x)
 	}

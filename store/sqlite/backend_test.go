@@ -36,6 +36,14 @@ func TestBackend(t *testing.T) {
 	})
 }
 
+// TestACorruptTimer: a timer that does not decode keeps its place and can be put off (R9).
+func TestACorruptTimer(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, clock.NewManual(began))
+	t.Cleanup(func() { _ = b.Close() })
+	backendtest.CorruptTimer(t, b, damage{dir}.Timer)
+}
+
 func harness(t *testing.T, o storetest.Options) *storetest.Harness {
 	t.Helper()
 	dir, c := t.TempDir(), clock.NewManual(began)

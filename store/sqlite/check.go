@@ -160,7 +160,19 @@ WHERE w.held_number IS NOT NULL AND (e.number IS NULL OR (e.state, e.tenant, e.c
 		"the history of workflow %s has gaps, or does not end where its row says",
 	},
 	{
+		`SELECT t.tenant || ' ' || t.workflow_id || ' ' || t.timer_id FROM timers t LEFT JOIN workflows w ON w.tenant = t.tenant AND w.workflow_id = t.workflow_id
+WHERE w.shard IS NOT t.shard LIMIT ?`,
+		"timer %s belongs to no workflow, or stands in another shard than that",
+	},
+	{
+		`SELECT t.tenant || ' ' || t.workflow_id || ' ' || t.timer_id FROM timers t
+LEFT JOIN history h ON h.tenant = t.tenant AND h.workflow_id = t.workflow_id AND h.seq = t.armed_seq
+WHERE t.armed_seq > 0 AND h.run_id IS NOT t.run_id LIMIT ?`,
+		"timer %s says that a record armed it which its run does not have",
+	},
+	{
 		`SELECT c.name FROM counters c WHERE c.value < max(
+	coalesce((SELECT max(token) FROM timers WHERE c.name = 'take'), 0),
 	coalesce((SELECT max(number) FROM events WHERE c.name = 'event'), 0), coalesce((SELECT max(max(number, claim_number)) FROM waits WHERE c.name = 'wait'), 0),
 	coalesce((SELECT max(take) FROM events WHERE c.name = 'take'), 0), coalesce((SELECT max(take) FROM waits WHERE c.name = 'take'), 0)) LIMIT ?`,
 		"the counter of %s numbers is below numbers that were given",

@@ -80,6 +80,14 @@ func (d damage) Wait(tenant string, id rendezvous.WaitID) error {
 	})
 }
 
+func (d damage) Timer(tenant, workflowID, timerID string) error {
+	return d.do(step{
+		`UPDATE timers SET armed_seq = -1 WHERE tenant = ? AND workflow_id = ? AND timer_id = ?`,
+		[]any{tenant, workflowID, timerID},
+		fmt.Sprintf("timer %q of %q in %s", timerID, workflowID, tenant),
+	})
+}
+
 func (d damage) Lease(tenant, workflowID string) error {
 	return d.do(step{
 		`UPDATE workflows SET lease_epoch = -1 WHERE tenant = ? AND workflow_id = ?`, []any{tenant, workflowID}, fmt.Sprintf("workflow %q in %s", workflowID, tenant),

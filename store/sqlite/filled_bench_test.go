@@ -27,7 +27,7 @@ func fillWith(tb testing.TB, dir string, size storetest.Filled) {
 		return step{sql: fmt.Sprintf(`WITH RECURSIVE i (n, t) AS (SELECT 0, %d UNION ALL SELECT n + 1, t - 1 FROM i WHERE n < %d) INSERT INTO `, first, n-1) +
 			fmt.Sprintf(what, args...) + ` FROM i`}
 	}
-	const flow = `workflows SELECT 'acme', '%[1]s-' || n, 0, '%[1]s-' || n, 'order', 'default', '%[2]s', 2, t, t, %[3]s, t, '', '', '', '', 0, %[4]d, '', 0, NULL, '', '', 0, NULL,
+	const flow = `workflows SELECT 'acme', '%[1]s-' || n, 0, '%[1]s-' || n, 'order', 'default', '%[2]s', 2, t, t, %[3]s, t, '', '', '', '', 0, %[4]d, 0, 0, '', 0, NULL, '', '', 0, NULL,
 		NULL, '', '', NULL`
 	// Numbers: the kinds one behind the other.
 	const event = `events SELECT %[1]d + n, 1, 'acme', 'shop', '%[2]s-' || n, 'paid', '[["order","%[2]s-' || n || '"]]', zeroblob(32), t, t, NULL, '', '%[3]s', '', '', NULL, %[4]s, 0, 0, 0,
@@ -44,7 +44,7 @@ func fillWith(tb testing.TB, dir string, size storetest.Filled) {
 		insert(size.Waits, `history SELECT 'acme', 'wait-' || n, 1, 'wait-' || n, 'run.started', 1, '', 0, 0, '{"type":"order","queue":"default"}', NULL, '', '', '', '', t, ''`),
 		insert(size.Waits, `history SELECT 'acme', 'wait-' || n, 2, 'wait-' || n, 'wait.registered', 1, 'w', 1, 0,
 			'{"type":"paid","keys":[{"namespace":"order","value":"wait-' || n || '"}]}', NULL, '', '', '', '', t, ''`),
-		insert(size.Waits, `waits SELECT n + 1, 1, 'acme', 'wait-' || n, 'w', 'wait-' || n, 0, 1, 'paid', '[["order","wait-' || n || '"]]', '', '', '', t, t, NULL, '', '', 0, NULL, 0,
+		insert(size.Waits, `waits SELECT n + 1, 1, 'acme', 'wait-' || n, 'w', 'wait-' || n, 0, 1, 'paid', '[["order","wait-' || n || '"]]', '', '', '', t, NULL, t, NULL, '', '', 0, NULL, 0,
 			NULL, '', 0, NULL, 0, NULL`),
 		{sql: `INSERT INTO wait_keys SELECT tenant, 'order', run_id, 'paid', number, open_since FROM waits ORDER BY run_id`},
 		insert(size.Live, event, live, "alone", "live", `'', '', '', 0, '', '', NULL`, "x'78'"),

@@ -28,6 +28,10 @@ SELECT` + batchColumns + ` FROM batches b WHERE (b.tenant, b.run_id, b.batch_id)
 SELECT` + eventColumns + wholePayload + ` FROM events e WHERE e.number > ? ORDER BY e.number LIMIT ? + 0`
 	scanWaitsSQL = `
 SELECT` + waitColumns + ` FROM waits w WHERE (w.tenant, w.run_id, w.effect) > (?, ?, ?) ORDER BY w.tenant, w.run_id, w.effect LIMIT ? + 0`
+	scanTimersSQL = `
+SELECT` + timerColumns + ` FROM timers t WHERE (t.tenant, t.workflow_id, t.timer_id) > (?, ?, ?) ORDER BY t.tenant, t.workflow_id, t.timer_id LIMIT ? + 0`
+	scanShardLeasesSQL = `
+SELECT` + shardLeaseColumns + ` FROM shard_leases l WHERE (l.pool, l.shard) > (?, ?) ORDER BY l.pool, l.shard LIMIT ? + 0`
 	scanMarksSQL = `
 SELECT ` + wokenColumns + ` FROM woken m WHERE (m.tenant, m.workflow_id) > (?, ?) ORDER BY m.tenant, m.workflow_id LIMIT ? + 0`
 )
@@ -79,6 +83,14 @@ func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Posi
 			p.AddMark(m)
 			return err
 		}, after.Tenant, after.ID)
+	case backend.Timers:
+		return walk(scanTimersSQL, func(c *columns) error { return p.AddTimer(row.Timer(c)) }, after.Tenant, after.ID, after.Part)
+	case backend.ShardLeases:
+		return walk(scanShardLeasesSQL, func(c *columns) error {
+			l, err := row.ShardLease(c)
+			p.AddShardLease(l)
+			return err
+		}, after.ID, after.Number)
 	}
 	return nil, fmt.Errorf("store/sqlite: no kind of rows is called %q", kind)
 }

@@ -26,14 +26,20 @@ var statements = map[string]string{
 	"retire event": retireEventSQL, "delete dead key": deleteDeadKeySQL, "ageing": ageingSQL, "expiring": expiringSQL, "overdue tenants": overdueTenantsSQL,
 	"events of op": eventsOfOpSQL, "letters up": deadAll + upwards, "letters down": deadAll + downwards, "letters of type up": deadOfType + upwards,
 	"letters of type down": deadOfType + downwards, "letters of reason up": deadOfReason + upwards, "letters of reason down": deadOfReason + downwards,
+	"timer": timerSQL, "timers of": timersOfSQL, "list timers": listTimersSQL, "expired timers": expiredTimersSQL, "count timers": countTimersSQL,
+	"last timer record": lastTimerRecordSQL, "outstanding timers": outstandingTimersSQL, "final failures": finalFailuresSQL, "ready": readySQL, "void": voidSQL,
+	"ready tenants": readyTenantsSQL, "void tenants": voidTenantsSQL, "next ready": nextReadySQL, "next void": nextVoidSQL, "held timer": heldTimerSQL,
+	"update corrupt timer": updateCorruptTimerSQL, "hold timer": holdTimerSQL, "delete timer": deleteTimerSQL, "heads": headsSQL, "tenant's heads": tenantHeadsSQL,
+	"head shards": headShardsSQL, "shard leases": shardLeasesSQL, "shard lease": shardLeaseSQL, "update shard lease": updateShardLeaseSQL, "members": membersSQL,
+	"delete member": deleteMemberSQL, "scan timers": scanTimersSQL, "scan shard leases": scanShardLeasesSQL,
 	"letters of key up": deadOfKey + upwards, "letters of key down": deadOfKey + downwards,
 }
 
-// walks go through a tenant's rows in the order of an index, as far as their limit.
-var walks = []string{"newest events", "newest waits"}
+// walks go through a tenant's rows in the order of an index, as far as their limit; who counts them has none.
+var walks = []string{"newest events", "newest waits", "count timers"}
 
 // scanned is what statements go through as a whole: what they were given, and what they made.
-var scanned = []string{"json_each", "CONSTANT ROW", "tenants", "queues"}
+var scanned = []string{"json_each", "CONSTANT ROW", "tenants", "queues", "shards"}
 
 // TestPlans: no statement looks at more rows than it is asked for (S8). SQLite plans without statistics here, so what is planned on an empty store is planned
 // on a full one.

@@ -11,7 +11,7 @@ import (
 
 const waitColumns = `
 	w.number, w.version, w.tenant, w.run_id, w.effect, w.workflow_id, w.shard, w.attempt, w.type, w.keys, w.from_source, w.trace_parent, w.trace_state,
-	w.registered_at, w.open_since, w.held_number, w.held_source, w.held_id, w.claim_number, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
+	w.registered_at, w.deadline, w.open_since, w.held_number, w.held_source, w.held_id, w.claim_number, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
 	w.take_until, w.take_settled, w.quarantined_at`
 
 func (r *reader) waitRows(ctx context.Context, sql string, args ...any) ([]*backend.Wait, error) {
@@ -176,6 +176,7 @@ SELECT count(*), min(parked_at) FROM (
 	SELECT parked_at FROM waits INDEXED BY waits_due WHERE held_number IS NOT NULL AND quarantined_at IS NULL LIMIT ? + 0)`
 	quarantinedDepthSQL = `SELECT count(*) FROM (SELECT 1 FROM waits INDEXED BY waits_quarantined WHERE quarantined_at IS NOT NULL LIMIT ? + 0)`
 	deadDepthSQL        = `SELECT count(*) FROM (SELECT 1 FROM events INDEXED BY events_dead_reason WHERE dead_reason = ? AND dead_at IS NOT NULL AND NOT purged LIMIT ? + 0)`
+	timersDepthSQL      = `SELECT count(*) FROM (SELECT 1 FROM timers LIMIT ? + 0)`
 	wokenDepthSQL       = `SELECT count(*), min(since) FROM (SELECT since FROM woken LIMIT ? + 0)`
 )
 
@@ -190,11 +191,18 @@ func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 		{openDepthSQL, func(c *columns) { d.OpenWaits = c.Tally() }},
 		{parkedDepthSQL, func(c *columns) { d.ParkedWaits, d.OldestParked = c.Tally(), c.InstantOrNone() }},
 		{quarantinedDepthSQL, func(c *columns) { d.QuarantinedWaits = c.Tally() }},
+		{timersDepthSQL, func(c *columns) { d.Timers = c.Tally() }},
 		{wokenDepthSQL, func(c *columns) { d.Woken, d.OldestWoken = c.Tally(), c.InstantOrNone() }},
 	} {
 		if err := r.query(ctx, q.sql, func(c *columns) error { q.each(c); return nil }, max(most, 0)); err != nil {
 			return d, err
 		}
+	}
+	if err := r.query(ctx, dueDepthSQL, func(c *columns) error {
+		d.DueTimers, d.OldestDueTimer = c.Tally(), c.InstantOrNone()
+		return nil
+	}, r.now, max(most, 0)); err != nil {
+		return d, err
 	}
 	d.Dead = map[rendezvous.DeadReason]int{}
 	for _, reason := range rendezvous.DeadReasons {

@@ -37,7 +37,7 @@ type backendCase struct {
 	run  func(x *bench)
 }
 
-var cases = concat(rowCases, changeCases, matchCases, dueCases, deadCases, listCases, nearCases, historyCases, timerCases, shardCases)
+var cases = concat(rowCases, changeCases, matchCases, dueCases, deadCases, listCases, nearCases, historyCases, timerCases, timerDueCases, shardCases)
 
 func concat(sets ...[]backendCase) []backendCase {
 	var all []backendCase

@@ -44,6 +44,8 @@ CREATE TABLE workflows (
     failed_effect  text COLLATE "C" NOT NULL,
     open_effects   integer NOT NULL,
     open_waits     integer NOT NULL,
+    live_timers    integer NOT NULL,
+    reopened       bigint NOT NULL, -- 0 for a run that never was
     lease_owner    text COLLATE "C" NOT NULL,
     lease_epoch    bigint NOT NULL,
     lease_expires  timestamptz,
@@ -67,6 +69,9 @@ CREATE TABLE workflows (
 CREATE INDEX workflows_started ON workflows (tenant COLLATE "POSIX", started_at DESC, workflow_id);
 -- Owners by the end of their lease: the leases pass.
 CREATE INDEX workflows_leased ON workflows (lease_expires, tenant, workflow_id) WHERE lease_owner <> '';
+-- Walks by shard: over all, and over those that are running or paused.
+CREATE INDEX workflows_sharded ON workflows (shard, tenant COLLATE "POSIX", workflow_id);
+CREATE INDEX workflows_open ON workflows (status, shard, tenant COLLATE "POSIX", workflow_id) WHERE closed_at IS NULL;
 
 CREATE TABLE runs (
     tenant       text COLLATE "C" NOT NULL,
@@ -128,6 +133,7 @@ CREATE TABLE history (
     operator_basis text COLLATE "C" NOT NULL,
     recorded_at    timestamptz NOT NULL,
     batch_id       text COLLATE "C" NOT NULL,
+    timer_id       text COLLATE "C", -- what data says, of the three kinds about timers; NULL for all others
     PRIMARY KEY (tenant, workflow_id, seq),
     CONSTRAINT history_seq CHECK (seq >= 1),
     CONSTRAINT history_effect CHECK ((effect = '') = (attempt = 0) AND attempt >= 0 AND (effect <> '' OR NOT closes)),
@@ -136,6 +142,9 @@ CREATE TABLE history (
 
 -- G7: an attempt of an effect opens once and closes once. It also answers what an effect came to without reading a history.
 CREATE UNIQUE INDEX history_effects ON history (tenant COLLATE "POSIX", run_id, effect, attempt, closes) WHERE effect <> '';
+
+-- What became of a timer, without reading a history.
+CREATE INDEX history_timers ON history (tenant COLLATE "POSIX", run_id, timer_id, seq) WHERE timer_id IS NOT NULL;
 
 -- First outcomes of named batches, for repeats.
 CREATE TABLE batches (
@@ -262,6 +271,7 @@ CREATE TABLE waits (
     trace_parent    text COLLATE "C" NOT NULL,
     trace_state     text COLLATE "C" NOT NULL,
     registered_at   timestamptz NOT NULL,
+    deadline        timestamptz,
     open_since      timestamptz NOT NULL,
     held_number     bigint,
     held_source     text COLLATE "C" NOT NULL,
@@ -299,3 +309,68 @@ CREATE TABLE wait_keys (
     open_since timestamptz NOT NULL,
     PRIMARY KEY (tenant, namespace, value, type, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+
+-- Live armings (timers.md section 1): as small as what is armed. Written under the lock of their workflow, but for holds.
+CREATE TABLE timers (
+    tenant       text COLLATE "C" NOT NULL,
+    workflow_id  text COLLATE "C" NOT NULL,
+    timer_id     text COLLATE "C" NOT NULL,
+    run_id       text COLLATE "C" NOT NULL,
+    class        text COLLATE "C" NOT NULL,
+    effect       text COLLATE "C" NOT NULL,
+    shard        integer NOT NULL,
+    fire_at      timestamptz NOT NULL,
+    armed_seq    bigint NOT NULL,
+    due_at       timestamptz NOT NULL,
+    ready_at     timestamptz NOT NULL, -- when it can be taken: due_at, or the end of its hold while that is later
+    attempts     integer NOT NULL,
+    last_error   text COLLATE "C" NOT NULL,
+    parks        integer NOT NULL,
+    token        bigint NOT NULL, -- of the latest hold, 0 for none
+    holder       text COLLATE "C" NOT NULL,
+    hold_epoch   bigint NOT NULL,
+    held_until   timestamptz,
+    trace_parent text COLLATE "C" NOT NULL,
+    trace_state  text COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant, workflow_id, timer_id),
+    CONSTRAINT timers_class CHECK (class IN ('author', 'wait', 'run') AND (class = 'wait') = (effect <> '')),
+    CONSTRAINT timers_counts CHECK (armed_seq >= 0 AND attempts >= 0 AND parks >= 0),
+    CONSTRAINT timers_hold CHECK (token >= 0 AND (token > 0) = (holder <> '') AND (token > 0) = (held_until IS NOT NULL)),
+    CONSTRAINT timers_ready CHECK (ready_at = greatest(due_at, held_until))
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+
+-- What can be taken, of a shard and of a tenant in it.
+CREATE INDEX timers_ready ON timers (shard, ready_at);
+CREATE INDEX timers_due ON timers (shard, tenant COLLATE "POSIX", ready_at, workflow_id, timer_id);
+-- Lists by instant, likewise.
+CREATE INDEX timers_fire ON timers (shard, fire_at, tenant, workflow_id, timer_id);
+CREATE INDEX timers_tenant ON timers (shard, tenant COLLATE "POSIX", fire_at, workflow_id, timer_id);
+-- Holds, by what they are void by and by what they are shown by. Few rows are held.
+CREATE INDEX timers_held ON timers (shard, hold_epoch) WHERE token <> 0;
+CREATE INDEX timers_token ON timers (token) WHERE token <> 0;
+
+-- Who owns which shard (shards.md section 2). No index names a column that a renewal changes, so it is a HOT update, and the key share that fences take on a
+-- row keeps nobody from it.
+CREATE TABLE shard_leases (
+    pool       text COLLATE "C" NOT NULL,
+    shard      integer NOT NULL,
+    owner      text COLLATE "C" NOT NULL, -- '' is free
+    epoch      bigint NOT NULL,
+    expires_at timestamptz,
+    serving    boolean NOT NULL,
+    address    text COLLATE "C" NOT NULL,
+    PRIMARY KEY (pool, shard),
+    CONSTRAINT shard_leases_epoch CHECK (epoch >= 1),
+    CONSTRAINT shard_leases_owner CHECK (owner = '' OR expires_at IS NOT NULL)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+
+-- The pods of each pool.
+CREATE TABLE members (
+    pool        text COLLATE "C" NOT NULL,
+    incarnation text COLLATE "C" NOT NULL,
+    address     text COLLATE "C" NOT NULL,
+    started_at  timestamptz NOT NULL,
+    draining    boolean NOT NULL,
+    expires_at  timestamptz NOT NULL,
+    PRIMARY KEY (pool, incarnation)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);

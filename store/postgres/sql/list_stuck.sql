@@ -1,8 +1,8 @@
 -- A page of quarantined waits in the order of parked ones, (next_attempt_at, number). They are few: an operator is to look at each.
 SELECT
     w.number, w.version, w.tenant, w.run_id, w.effect, w.workflow_id, w.shard, w.attempt, w.type, w.keys, w.from_source, w.trace_parent, w.trace_state,
-    w.registered_at, w.open_since, w.held_number, w.held_source, w.held_id, w.claim_number, w.parked_at, w.attempts, w.next_attempt_at, w.last_error, w.take,
-    w.take_until, w.take_settled, w.quarantined_at
+    w.registered_at, w.deadline, w.open_since, w.held_number, w.held_source, w.held_id, w.claim_number, w.parked_at, w.attempts, w.next_attempt_at,
+    w.last_error, w.take, w.take_until, w.take_settled, w.quarantined_at
 FROM waits w
 WHERE w.tenant COLLATE "POSIX" = $1 AND w.quarantined_at IS NOT NULL AND (w.next_attempt_at, w.number) > ($10::timestamptz, $2::bigint)
     AND ($9 = '' OR w.run_id = $9)

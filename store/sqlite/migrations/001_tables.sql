@@ -35,6 +35,8 @@ CREATE TABLE workflows (
     failed_effect  TEXT NOT NULL,
     open_effects   INTEGER NOT NULL,
     open_waits     INTEGER NOT NULL,
+    live_timers    INTEGER NOT NULL,
+    reopened       INTEGER NOT NULL, -- seq of the current run's last run.reopened, 0 for none
     lease_owner    TEXT NOT NULL,
     lease_epoch    INTEGER NOT NULL,
     lease_expires  INTEGER,
@@ -58,6 +60,8 @@ CREATE TABLE workflows (
 CREATE INDEX workflows_started ON workflows (tenant, started_at DESC, workflow_id);
 -- Owners by the end of their lease: the leases pass.
 CREATE INDEX workflows_leased ON workflows (lease_expires, tenant, workflow_id) WHERE lease_owner <> '';
+-- Enumerations by shard, of each status apart (history.md section 7).
+CREATE INDEX workflows_heads ON workflows (shard, status, tenant, workflow_id);
 
 CREATE TABLE runs (
     tenant       TEXT NOT NULL,
@@ -126,6 +130,9 @@ CREATE TABLE history (
 
 -- G7: an attempt of an effect opens once and closes once. It also answers what an effect came to without reading a history.
 CREATE UNIQUE INDEX history_effects ON history (tenant, run_id, effect, attempt, closes) WHERE effect <> '';
+-- What happened to a timer last (timers.md section 2). Other records are not in it, and cost no more than the look at their kind.
+CREATE INDEX history_timers ON history (tenant, run_id, iif(json_valid(data), data ->> 'timer_id', NULL), seq)
+WHERE kind IN ('timer.started', 'timer.fired', 'timer.cancelled');
 
 -- First outcomes of named batches, for repeats.
 CREATE TABLE batches (
@@ -249,6 +256,7 @@ CREATE TABLE waits (
     trace_parent    TEXT NOT NULL,
     trace_state     TEXT NOT NULL,
     registered_at   INTEGER NOT NULL,
+    deadline        INTEGER,
     open_since      INTEGER NOT NULL,
     held_number     INTEGER,
     held_source     TEXT NOT NULL,
@@ -284,4 +292,65 @@ CREATE TABLE wait_keys (
     number     INTEGER NOT NULL,
     open_since INTEGER NOT NULL,
     PRIMARY KEY (tenant, namespace, value, type, number)
+) STRICT, WITHOUT ROWID;
+
+-- Live armings (timers.md section 1). ready_at is when a row can be taken: due_at, or the end of its hold while that is later.
+CREATE TABLE timers (
+    tenant       TEXT NOT NULL,
+    workflow_id  TEXT NOT NULL,
+    timer_id     TEXT NOT NULL,
+    run_id       TEXT NOT NULL,
+    class        TEXT NOT NULL,
+    effect       TEXT NOT NULL,
+    shard        INTEGER NOT NULL,
+    fire_at      INTEGER NOT NULL,
+    armed_seq    INTEGER NOT NULL,
+    due_at       INTEGER NOT NULL,
+    ready_at     INTEGER NOT NULL,
+    attempts     INTEGER NOT NULL,
+    last_error   TEXT NOT NULL,
+    parks        INTEGER NOT NULL,
+    token        INTEGER NOT NULL, -- of the latest hold, 0 for none
+    holder       TEXT NOT NULL,
+    hold_epoch   INTEGER NOT NULL,
+    held_until   INTEGER,
+    trace_parent TEXT NOT NULL,
+    trace_state  TEXT NOT NULL,
+    PRIMARY KEY (tenant, workflow_id, timer_id),
+    CONSTRAINT timers_class CHECK (class IN ('author', 'wait', 'run') AND (class = 'wait') = (effect <> '')),
+    CONSTRAINT timers_seq CHECK (armed_seq >= 0),
+    CONSTRAINT timers_ready CHECK (ready_at >= due_at),
+    CONSTRAINT timers_held CHECK (token >= 0 AND (token = 0) = (holder = '') AND (token = 0) = (held_until IS NULL))
+) STRICT, WITHOUT ROWID;
+
+-- When something can be taken in a shard, and what, tenant by tenant.
+CREATE INDEX timers_next ON timers (shard, ready_at, due_at);
+CREATE INDEX timers_ready ON timers (shard, tenant, ready_at, workflow_id, timer_id);
+-- Lists, with what narrows them.
+CREATE INDEX timers_firing ON timers (fire_at, tenant, workflow_id, timer_id, shard);
+-- Holds: those of older epochs than their shard's hold nothing.
+CREATE INDEX timers_holds ON timers (shard, hold_epoch, tenant, due_at, workflow_id, timer_id, ready_at, token) WHERE token <> 0;
+CREATE UNIQUE INDEX timers_token ON timers (token) WHERE token <> 0;
+
+-- Who owns a shard in a pool (shards.md section 2). Epochs only rise, so a row stays when its shard is free.
+CREATE TABLE shard_leases (
+    pool       TEXT NOT NULL,
+    shard      INTEGER NOT NULL,
+    owner      TEXT NOT NULL, -- '' is free
+    epoch      INTEGER NOT NULL,
+    expires_at INTEGER,
+    serving    INTEGER NOT NULL,
+    address    TEXT NOT NULL,
+    PRIMARY KEY (pool, shard),
+    CONSTRAINT shard_leases_epoch CHECK (epoch >= 1 AND (owner = '' OR expires_at IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE members (
+    pool        TEXT NOT NULL,
+    incarnation TEXT NOT NULL,
+    address     TEXT NOT NULL,
+    started_at  INTEGER NOT NULL,
+    draining    INTEGER NOT NULL,
+    expires_at  INTEGER NOT NULL,
+    PRIMARY KEY (pool, incarnation)
 ) STRICT, WITHOUT ROWID;

@@ -1,0 +1,6 @@
+-- Holds of timers this transaction has locked.
+UPDATE timers t SET token = n.token, holder = n.holder, hold_epoch = n.hold_epoch, held_until = n.held_until, ready_at = n.ready_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::timestamptz[], $8::timestamptz[])
+    AS n (tenant, workflow_id, timer_id, token, holder, hold_epoch, held_until, ready_at)
+-- = ANY, not =: so there is no order to join by, and the array alone can drive the plan.
+WHERE t.tenant = ANY (ARRAY[n.tenant]) AND t.workflow_id = n.workflow_id AND t.timer_id = n.timer_id
