@@ -20,7 +20,8 @@ func (c *Client) GetRun(ctx context.Context, ref wire.WorkflowRef) (wire.Workflo
 	return call[wire.Workflow](ctx, c, "runs.get", ref)
 }
 
-// ListRuns reads a page of workflows, newest start first.
+// ListRuns reads a page of workflows, newest start first. A page looks at 10,000 rows: where few pass the filter it may be short, even empty, and NextCursor alone
+// says whether there is more.
 func (c *Client) ListRuns(ctx context.Context, r wire.ListRuns) (wire.RunList, error) {
 	return call[wire.RunList](ctx, c, "runs.list", r)
 }
@@ -116,7 +117,7 @@ func (c *Client) ResumeRun(ctx context.Context, r wire.ActOnRun) (wire.Acted, er
 	return call[wire.Acted](ctx, c, "runs.resume", r)
 }
 
-// ListWaits reads a page of waits.
+// ListWaits reads a page of waits. It may be short, even empty, and not the last, as one of [Client.ListRuns].
 func (c *Client) ListWaits(ctx context.Context, r wire.ListWaits) (wire.WaitList, error) {
 	return call[wire.WaitList](ctx, c, "waits.list", r)
 }

@@ -321,9 +321,10 @@ type Histories interface {
 	ReadRunChain(ctx context.Context, workflowID string, afterSeq int64, limit int) ([]RunSummary, error)
 	// DescribeWorkflow answers one workflow by its id or by one of its runs'; ErrNotFound otherwise.
 	DescribeWorkflow(ctx context.Context, ref WorkflowRef) (Workflow, error)
-	// QueryWorkflows lists by (started_at descending, workflow id); it opens no history and takes no lock (HI-38).
+	// QueryWorkflows lists by (started_at descending, workflow id); it opens no history and takes no lock (HI-38). A page looks at
+	// a bounded number of rows: with a filter it may be short, even empty, and not the last (HI-49).
 	QueryWorkflows(ctx context.Context, f WorkflowFilter, limit int, cursor string) (WorkflowPage, error)
-	// CountWorkflows counts what passes the filter, up to most (0: all); capped says that counting stopped there.
+	// CountWorkflows counts what passes the filter, up to most (0: all); capped says that counting stopped there. It looks at all rows until then.
 	CountWorkflows(ctx context.Context, f WorkflowFilter, most int) (n int, capped bool, err error)
 }
 

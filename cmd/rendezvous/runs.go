@@ -211,12 +211,18 @@ func (c *runListCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req := wire.ListRuns{Filter: wire.WorkflowFilter{Types: c.Type, Queues: c.Queue, Prefix: c.Prefix}, Limit: c.Limit, Cursor: c.Cursor}
+	req := wire.ListRuns{Filter: wire.WorkflowFilter{Types: c.Type, Queues: c.Queue, Prefix: c.Prefix}}
 	for _, s := range c.Status {
 		req.Filter.Statuses = append(req.Filter.Statuses, rendezvous.Status(s))
 	}
 	return c.watching(ctx, &c.remote, func(ctx context.Context) error {
-		list, err := rdv.ListRuns(ctx, req)
+		var list wire.RunList
+		var err error
+		list.Runs, list.NextCursor, err = walk(c.Limit, c.Cursor, func(limit int, cursor string) ([]wire.Workflow, string, error) {
+			req.Limit, req.Cursor = limit, cursor
+			page, err := rdv.ListRuns(ctx, req)
+			return page.Runs, page.NextCursor, err
+		})
 		if err != nil {
 			return err
 		}

@@ -105,7 +105,7 @@ func (c *waitListCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req := wire.ListWaits{Parked: c.Parked, RunID: c.RunID, Filter: wire.WaitFilter{Type: c.Type}, Limit: c.Limit, Cursor: c.Cursor}
+	req := wire.ListWaits{Parked: c.Parked, RunID: c.RunID, Filter: wire.WaitFilter{Type: c.Type}}
 	if c.Key != "" {
 		keys, err := keysOf([]string{c.Key})
 		if err != nil {
@@ -114,7 +114,13 @@ func (c *waitListCmd) Run(ctx context.Context) error {
 		req.Filter.Key = &keys[0]
 	}
 	return c.watching(ctx, &c.remote, func(ctx context.Context) error {
-		list, err := rdv.ListWaits(ctx, req)
+		var list wire.WaitList
+		var err error
+		list.Waits, list.NextCursor, err = walk(c.Limit, c.Cursor, func(limit int, cursor string) ([]wire.Wait, string, error) {
+			req.Limit, req.Cursor = limit, cursor
+			page, err := rdv.ListWaits(ctx, req)
+			return page.Waits, page.NextCursor, err
+		})
 		if err != nil {
 			return err
 		}

@@ -83,6 +83,9 @@ func (w *writing) timer(ctx context.Context, r rendezvous.Record) error {
 	w.record(w.f, r)
 	w.disarm(w.f, live.Key())
 	delete(w.timers, d.TimerID)
+	if w.authors > 0 {
+		w.authors--
+	}
 	return nil
 }
 
@@ -110,6 +113,9 @@ func (w *writing) startTimer(ctx context.Context, r rendezvous.Record) error {
 	if w.b.ends() { // the run ends in this batch, and its timers with it
 		return nil
 	}
+	if live == nil && w.authors >= 0 {
+		w.authors++
+	}
 	t := backend.Timer{TimerID: d.TimerID, Class: rendezvous.TimerAuthor, FireAt: at, ArmedSeq: row.Seq, Trace: w.b.trace}
 	w.arm(w.f, t, live != nil)
 	w.timers[d.TimerID] = w.unit.timers.rows[w.f.timerKey(d.TimerID)]
@@ -132,8 +138,6 @@ func (w *writing) roomForTimer(ctx context.Context) error {
 				w.authors++
 			}
 		}
-	} else {
-		w.authors++ // the last one that found room
 	}
 	if w.authors >= rendezvous.MaxTimersPerRun {
 		return rendezvous.OverLimit("timers", rendezvous.MaxTimersPerRun, w.authors+1)

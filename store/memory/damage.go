@@ -167,3 +167,40 @@ func (d Damage) Keep(tenant string, id rendezvous.WaitID) (restore func() error,
 	}
 	return restore, err
 }
+
+// KeepTimer remembers a timer's row; restore puts it back over what is there then.
+func (d Damage) KeepTimer(tenant, workflowID, timerID string) (restore func() error, err error) {
+	key := backend.TimerKey{Tenant: tenant, WorkflowID: workflowID, TimerID: timerID}
+	var kept *backend.Timer
+	err = d.do(func(t *tables) error {
+		if t.timers[key] == nil {
+			return fmt.Errorf("no timer %v", key)
+		}
+		kept = copyTimer(t.timers[key])
+		return nil
+	})
+	restore = func() error {
+		return d.do(func(t *tables) error {
+			t.unlinkTimer(t.timers[key])
+			t.linkTimer(copyTimer(kept))
+			return nil
+		})
+	}
+	return restore, err
+}
+
+// StrayTimer makes a timer's row name another workflow.
+func (d Damage) StrayTimer(tenant, workflowID, timerID, to string) error {
+	key := backend.TimerKey{Tenant: tenant, WorkflowID: workflowID, TimerID: timerID}
+	return d.do(func(t *tables) error {
+		x := t.timers[key]
+		if x == nil {
+			return fmt.Errorf("no timer %v", key)
+		}
+		t.unlinkTimer(x)
+		stray := copyTimer(x)
+		stray.WorkflowID = to
+		t.linkTimer(stray)
+		return nil
+	})
+}

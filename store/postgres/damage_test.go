@@ -80,6 +80,16 @@ func (d damage) Wait(tenant string, id rendezvous.WaitID) error {
 		})
 }
 
+func (d damage) Timer(tenant, workflowID, timerID string) error {
+	return d.do(
+		step{sql: `ALTER TABLE timers DROP CONSTRAINT IF EXISTS timers_class`},
+		step{
+			`UPDATE timers SET class = 'sand' WHERE tenant = $1 AND workflow_id = $2 AND timer_id = $3`,
+			[]any{tenant, workflowID, timerID},
+			fmt.Sprintf("timer %q of %q in %s", timerID, workflowID, tenant),
+		})
+}
+
 func (d damage) Lease(tenant, workflowID string) error {
 	return d.do(
 		step{sql: `ALTER TABLE workflows DROP CONSTRAINT IF EXISTS workflows_lease`},
@@ -154,4 +164,24 @@ func (d damage) Keep(tenant string, id rendezvous.WaitID) (restore func() error,
 		)
 	}
 	return restore, err
+}
+
+// KeepTimer copies the row to a table of its own.
+func (d damage) KeepTimer(tenant, workflowID, timerID string) (restore func() error, err error) {
+	name := fmt.Sprintf("kept_%d", keeps.Add(1))
+	args := []any{tenant, workflowID, timerID}
+	const which = ` WHERE tenant = $1 AND workflow_id = $2 AND timer_id = $3`
+	err = d.do(
+		step{sql: `CREATE TABLE ` + name + ` AS SELECT * FROM timers WITH NO DATA`},
+		step{`INSERT INTO ` + name + ` SELECT * FROM timers` + which, args, fmt.Sprintf("timer %v", args)},
+	)
+	restore = func() error {
+		return d.do(step{sql: `DELETE FROM timers` + which, args: args}, step{sql: `INSERT INTO timers SELECT * FROM ` + name})
+	}
+	return restore, err
+}
+
+func (d damage) StrayTimer(tenant, workflowID, timerID, to string) error {
+	args := []any{tenant, workflowID, timerID, to}
+	return d.do(step{`UPDATE timers SET workflow_id = $4 WHERE tenant = $1 AND workflow_id = $2 AND timer_id = $3`, args, fmt.Sprintf("timer %v", args)})
 }

@@ -37,6 +37,7 @@ func letters(w backend.DeadWalk) func(ctx context.Context, tx backend.Tx) error 
 func ask3[T, U any](v T, u U, err error) error { return err }
 
 var (
+	five    = backend.Span{Limit: 5, Look: 100} // of pages
 	live1   = backend.WorkflowKey{Tenant: "acme", ID: "live-1"}
 	held1   = backend.WorkflowKey{Tenant: "globex", ID: "live-1"}
 	run1    = backend.RunKey{Tenant: "acme", ID: "live-1"}
@@ -101,23 +102,32 @@ var queries = []query{
 		return ask(tx.NearEvents(ctx, backend.Near{Tenant: "acme", Type: "paid", Keys: []rendezvous.Key{lookups[0].Key, lookups[1].Key}, Most: 20, Walk: 100}))
 	}},
 	{"EffectNames", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.EffectNames(ctx, run1, 10)) }},
-	{"ListWaits", 5, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.ListWaits(ctx, "acme", backend.WaitFilter{}, 0, 5))
+	{"ListWaits", 7, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.ListWaits(ctx, "acme", backend.WaitFilter{}, 0, five))
 	}},
 	{"ListWaits of a run", 1, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.ListWaits(ctx, "acme", backend.WaitFilter{RunID: "live-9"}, 0, 5))
+		return ask3(tx.ListWaits(ctx, "acme", backend.WaitFilter{RunID: "live-9"}, 0, five))
+	}},
+	{"ListWaits of a type that has none", 100, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.ListWaits(ctx, "acme", backend.WaitFilter{Type: "none"}, 0, five))
+	}},
+	{"ListParked of a type that has none", 100, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.ListParked(ctx, "globex", backend.WaitFilter{Type: "none"}, backend.ParkedPosition{}, five))
+	}},
+	{"ListWorkflows of a type that has none", 101, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{Types: []string{"none"}}, backend.WorkflowPosition{}, five))
 	}},
 	{"ListParked", 10, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.ListParked(ctx, "globex", backend.WaitFilter{}, backend.ParkedPosition{}, 20))
+		return ask3(tx.ListParked(ctx, "globex", backend.WaitFilter{}, backend.ParkedPosition{}, five))
 	}},
 	{"ListQuarantined", 3, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.ListQuarantined(ctx, "globex", backend.ParkedPosition{}, 20))
 	}},
 	{"ListWorkflows", 10, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{}, 10))
+		return ask3(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{}, five))
 	}},
 	{"ListWorkflows, a later page", 11, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{Set: true, StartedAt: tx.Now(), ID: "live-1"}, 10))
+		return ask3(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{Set: true, StartedAt: tx.Now(), ID: "live-1"}, five))
 	}},
 	{"CountWorkflows up to 100", 100, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.CountWorkflows(ctx, "acme", backend.WorkflowFilter{}, 100))
@@ -163,6 +173,17 @@ var queries = []query{
 			err = fmt.Errorf("%d events are due", len(found.Due))
 		}
 		return err
+	}},
+	// Once to find the tenant, and ten of them, and one more.
+	{"OldLetters", 30, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.OldLetters(ctx, tx.Now(), backend.LetterPosition{}, 10))
+	}},
+	{"OldLetters, a later page", 30, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.OldLetters(ctx, tx.Now(), backend.LetterPosition{Set: true, At: tx.Now().Add(-time.Hour), Number: 22_000}, 10))
+	}},
+	// S8: nothing is old.
+	{"OldLetters on a quiet tick", 2, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.OldLetters(ctx, tx.Now().Add(-time.Hour), backend.LetterPosition{}, 10))
 	}},
 	{"NewEventNumbers", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.NewEventNumbers(ctx, 10)) }},
 	// Each row and its workflow; once to find the tenant, once to take, once to see whether there is more.

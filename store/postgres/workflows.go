@@ -63,13 +63,21 @@ func (r *reader) Woken(ctx context.Context, keys []backend.WorkflowKey) (map[bac
 
 // ListWorkflows implements [backend.Reader].
 func (r *reader) ListWorkflows(
-	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, limit int,
-) ([]*backend.Workflow, error) {
-	if !after.Set {
-		after.StartedAt, after.ID = endOfTime, ""
+	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, p backend.Span,
+) ([]*backend.Workflow, backend.WorkflowPosition, error) {
+	page := backend.Listing[backend.Workflow, backend.WorkflowPosition]{Limit: p.Limit, At: backend.StartedAt}
+	args := func() []any { // one row more tells whether the page is the last
+		return []any{
+			tenant, after.StartedAt, int64(p.Look), int64(p.Limit-len(page.Rows)) + 1, texts(f.Types, same), texts(f.Statuses, statusText), texts(f.Queues, same), f.Prefix,
+		}
 	}
-	return r.workflowRows(ctx, listWorkflowsSQL, tenant, after.StartedAt, after.ID, int64(limit), texts(f.Types, same), texts(f.Statuses, statusText),
-		texts(f.Queues, same), f.Prefix)
+	if !after.Set {
+		after.StartedAt = endOfTime
+	} else if done, err := fill(ctx, r, &page, row.Workflow, listTogetherSQL, append(args(), after.ID)...); done || err != nil {
+		return page.Rows, page.Next, err
+	}
+	_, err := fill(ctx, r, &page, row.Workflow, listWorkflowsSQL, args()...)
+	return page.Rows, page.Next, err
 }
 
 // CountWorkflows implements [backend.Reader].

@@ -87,7 +87,7 @@ UPDATE workflows SET
 	lease_epoch = ?, lease_expires = ?, lease_ended = ?, acquire_id = ?, reclaims = ?, pause_request = ?, cancel_request = ?, paused_actor = ?, paused_basis = ?, paused_at = ?
 WHERE tenant = ? AND workflow_id = ?`
 	bumpWorkflowSQL = `
-UPDATE workflows SET head_seq = ?, updated_at = ?, open_effects = ?, open_waits = ? WHERE tenant = ? AND workflow_id = ?`
+UPDATE workflows SET head_seq = ?, updated_at = ?, open_effects = ?, open_waits = ?, live_timers = ? WHERE tenant = ? AND workflow_id = ?`
 	insertRunSQL = `
 INSERT INTO runs (
 	tenant, run_id, workflow_id, previous_run, next_run, status, first_seq, last_seq, started_at, closed_at, sealed_at, outcome, start_digest, retired)
@@ -106,7 +106,7 @@ func (w *writer) flows(c *backend.Changes) {
 	}
 	for _, f := range c.Workflows {
 		if was, ok := w.t.locked[f.Key()]; ok && f.OnlyBumped(was) {
-			w.one(bumpWorkflowSQL, f.Head, f.UpdatedAt, f.OpenEffects, f.OpenWaits, f.Tenant, f.ID)
+			w.one(bumpWorkflowSQL, f.Head, f.UpdatedAt, f.OpenEffects, f.OpenWaits, f.LiveTimers, f.Tenant, f.ID)
 		} else {
 			w.one(updateWorkflowSQL, append(flowArgs(f), f.Tenant, f.ID)...)
 		}

@@ -155,3 +155,23 @@ func (d damage) Keep(tenant string, id rendezvous.WaitID) (restore func() error,
 	}
 	return restore, err
 }
+
+// KeepTimer copies the row to a table of its own.
+func (d damage) KeepTimer(tenant, workflowID, timerID string) (restore func() error, err error) {
+	name := fmt.Sprintf("kept_%d", keeps.Add(1))
+	args := []any{tenant, workflowID, timerID}
+	const which = ` WHERE tenant = ? AND workflow_id = ? AND timer_id = ?`
+	err = d.do(
+		step{sql: `CREATE TABLE ` + name + ` AS SELECT * FROM timers WHERE false`},
+		step{`INSERT INTO ` + name + ` SELECT * FROM timers` + which, args, fmt.Sprintf("timer %v", args)},
+	)
+	restore = func() error {
+		return d.do(step{sql: `DELETE FROM timers` + which, args: args}, step{sql: `INSERT INTO timers SELECT * FROM ` + name})
+	}
+	return restore, err
+}
+
+func (d damage) StrayTimer(tenant, workflowID, timerID, to string) error {
+	args := []any{to, tenant, workflowID, timerID}
+	return d.do(step{`UPDATE timers SET workflow_id = ? WHERE tenant = ? AND workflow_id = ? AND timer_id = ?`, args, fmt.Sprintf("timer %v", args)})
+}

@@ -107,47 +107,47 @@ func (r *reader) Woken(ctx context.Context, keys []backend.WorkflowKey) (map[bac
 	return found, nil
 }
 
-// filtered is a workflow filter over five parameters, each given by number.
+// filtered is a workflow filter over parameters 5 to 8.
 const filtered = `
-	AND (?5 = '[]' OR w.type IN (SELECT value FROM json_each(?5)))
+	(?5 = '[]' OR w.type IN (SELECT value FROM json_each(?5)))
 	AND (?6 = '[]' OR w.status IN (SELECT value FROM json_each(?6)))
 	AND (?7 = '[]' OR w.queue IN (SELECT value FROM json_each(?7)))
 	AND substr(w.workflow_id, 1, length(?8)) = ?8`
 
-// Two adjacent ranges of one index: the rest of those that started when the last row of the page before did, then those that started before.
+// Whether each row passes, then the row. Two adjacent ranges of one index: the rest of those that started when the last row of the page before did, then those that started before.
 const (
 	listTogetherSQL = `
-SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
-WHERE w.tenant = ?1 AND w.started_at = ?2 AND w.workflow_id > ?3` + filtered + `
+SELECT` + filtered + `,` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
+WHERE w.tenant = ?1 AND w.started_at = ?2 AND w.workflow_id > ?3
 ORDER BY w.workflow_id LIMIT ?4 + 0`
 	listBeforeSQL = `
-SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
-WHERE w.tenant = ?1 AND w.started_at < ?2 AND ?3 = ?3` + filtered + `
+SELECT` + filtered + `,` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
+WHERE w.tenant = ?1 AND w.started_at < ?2 AND ?3 = ?3
 ORDER BY w.started_at DESC, w.workflow_id LIMIT ?4 + 0`
 	countSQL = `
 SELECT count(*) FROM (
-	SELECT 1 FROM workflows w WHERE w.tenant = ?1 AND ?2 = ?2 AND ?3 = ?3` + filtered + ` LIMIT ?4 + 0)`
+	SELECT 1 FROM workflows w WHERE w.tenant = ?1 AND ?2 = ?2 AND ?3 = ?3 AND` + filtered + ` LIMIT ?4 + 0)`
 )
 
-func filterArgs(tenant string, at int64, id string, limit int, f backend.WorkflowFilter) []any {
-	return []any{tenant, at, id, limit, listText(f.Types), listText(f.Statuses), listText(f.Queues), f.Prefix}
+func filterArgs(tenant string, at int64, id string, most int, f backend.WorkflowFilter) []any {
+	return []any{tenant, at, id, most, listText(f.Types), listText(f.Statuses), listText(f.Queues), f.Prefix}
 }
 
 // ListWorkflows implements [backend.Reader].
 func (r *reader) ListWorkflows(
-	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, limit int,
-) ([]*backend.Workflow, error) {
+	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, p backend.Span,
+) ([]*backend.Workflow, backend.WorkflowPosition, error) {
+	page := backend.Listing[backend.Workflow, backend.WorkflowPosition]{Limit: p.Limit, At: backend.StartedAt}
 	at := int64(math.MaxInt64)
-	var rows []*backend.Workflow
 	if after.Set {
 		at = after.StartedAt.UnixMicro()
-		var err error
-		if rows, err = r.workflowRows(ctx, listTogetherSQL, filterArgs(tenant, at, after.ID, max(limit, 0), f)...); err != nil {
-			return nil, err
+		done, err := fill(ctx, r, &page, row.Workflow, p.Look, listTogetherSQL, filterArgs(tenant, at, after.ID, p.Look, f)...)
+		if done || err != nil {
+			return page.Rows, page.Next, err
 		}
 	}
-	before, err := r.workflowRows(ctx, listBeforeSQL, filterArgs(tenant, at, "", max(limit-len(rows), 0), f)...)
-	return append(rows, before...), err
+	_, err := fill(ctx, r, &page, row.Workflow, p.Look, listBeforeSQL, filterArgs(tenant, at, "", p.Look, f)...)
+	return page.Rows, page.Next, err
 }
 
 // CountWorkflows implements [backend.Reader].

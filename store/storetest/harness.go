@@ -92,7 +92,7 @@ func (h *Harness) Reopen(t *testing.T) {
 }
 
 // Now is the store's now.
-func (h *Harness) Now(t *testing.T) time.Time {
+func (h *Harness) Now(t testing.TB) time.Time {
 	t.Helper()
 	return must(h.Store.Now(ctx))(t, "ask the store's now")
 }
@@ -133,6 +133,10 @@ type Damage interface {
 	Wait(tenant string, id rendezvous.WaitID) error
 	// Timer makes a timer's row undecodable; its instants and its shard stay.
 	Timer(tenant, workflowID, timerID string) error
+	// KeepTimer remembers a timer's row; restore puts it back as it was, over what is there then, as a restored backup would.
+	KeepTimer(tenant, workflowID, timerID string) (restore func() error, err error)
+	// StrayTimer makes a timer's row name another workflow.
+	StrayTimer(tenant, workflowID, timerID, to string) error
 	// Lease makes the owner or the epoch of a workflow's row undecodable.
 	Lease(tenant, workflowID string) error
 	// Record makes a record undecodable.

@@ -240,6 +240,7 @@ func quietPasses(t *testing.T, h *Harness) {
 	eq(t, "woken", len(h.SweepWoken(t)), 0)
 	eq(t, "abandoned", len(h.SweepLeases(t)), 0)
 	eq(t, "retired", len(must(h.Store.SweepUnclaimed(ctx, h.Now(t).Add(-time.Hour), now, "", 0))(t, "sweep").Retired), 0)
+	eq(t, "old letters", must(h.Store.PurgeOldLetters(ctx, h.Now(t), 0, ""))(t, "purge"), store.OldLetters{})
 	eq(t, "writes", h.Counting.Counts().Writes, 0)
 }
 

@@ -209,6 +209,8 @@ CREATE INDEX events_claimed ON events (tenant, claim_run, claim_effect) WHERE cl
 CREATE INDEX events_dead ON events (tenant, number, dead_reason, dead_at, purged) WHERE dead_at IS NOT NULL AND NOT purged;
 CREATE INDEX events_dead_type ON events (tenant, type, number) WHERE dead_at IS NOT NULL AND NOT purged;
 CREATE INDEX events_dead_reason ON events (dead_reason, tenant, number, dead_at, purged) WHERE dead_at IS NOT NULL AND NOT purged;
+-- And by age, for retention.
+CREATE INDEX events_died ON events (tenant, dead_at, number) WHERE dead_at IS NOT NULL AND NOT purged;
 -- What a requeue or purge was about, for its repeat.
 CREATE INDEX events_op ON events (tenant, op, number) WHERE op <> '';
 
@@ -319,7 +321,7 @@ CREATE TABLE timers (
     PRIMARY KEY (tenant, workflow_id, timer_id),
     CONSTRAINT timers_class CHECK (class IN ('author', 'wait', 'run') AND (class = 'wait') = (effect <> '')),
     CONSTRAINT timers_seq CHECK (armed_seq >= 0),
-    CONSTRAINT timers_ready CHECK (ready_at >= due_at),
+    CONSTRAINT timers_ready CHECK (ready_at = max(due_at, coalesce(held_until, due_at))),
     CONSTRAINT timers_held CHECK (token >= 0 AND (token = 0) = (holder = '') AND (token = 0) = (held_until IS NULL))
 ) STRICT, WITHOUT ROWID;
 
