@@ -66,7 +66,7 @@ CREATE TABLE workflows (
 -- Lists, newest start first.
 CREATE INDEX workflows_started ON workflows (tenant COLLATE "POSIX", started_at DESC, workflow_id);
 -- Owners by the end of their lease: the leases pass.
-CREATE INDEX workflows_leased ON workflows (lease_expires, tenant, workflow_id) WHERE lease_owner <> '';
+CREATE INDEX workflows_leased ON workflows (tenant COLLATE "POSIX", lease_expires, workflow_id) WHERE lease_owner <> '';
 
 CREATE TABLE runs (
     tenant       text COLLATE "C" NOT NULL,
