@@ -80,6 +80,16 @@ func (d damage) Wait(tenant string, id rendezvous.WaitID) error {
 		})
 }
 
+func (d damage) Timer(tenant, workflowID, timerID string) error {
+	return d.do(
+		step{sql: `ALTER TABLE timers DROP CONSTRAINT IF EXISTS timers_class`},
+		step{
+			`UPDATE timers SET effect = CASE class WHEN 'wait' THEN '' ELSE 'none has' END WHERE tenant = $1 AND workflow_id = $2 AND timer_id = $3`,
+			[]any{tenant, workflowID, timerID},
+			fmt.Sprintf("timer %q of %q in %s", timerID, workflowID, tenant),
+		})
+}
+
 func (d damage) Lease(tenant, workflowID string) error {
 	return d.do(
 		step{sql: `ALTER TABLE workflows DROP CONSTRAINT IF EXISTS workflows_lease`},
