@@ -69,7 +69,7 @@ var timerQueries = []query{
 	{"LockTimers", 2, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.LockTimers(ctx, []backend.TimerKey{due1, due2}))
 	}},
-	{"HeldTimers", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.HeldTimers(ctx, []int64{0, 7, 8})) }},
+	{"HeldTimers", 3, func(ctx context.Context, tx backend.Tx) error { return ask(tx.HeldTimers(ctx, []int64{0, 7, 8})) }},
 	{"TimersOf", 2, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.TimersOf(ctx, []backend.WorkflowKey{held1}, tx.Now()))
 	}},
@@ -134,7 +134,7 @@ var timerQueries = []query{
 		c := backend.Changes{
 			NewShardLeases: []*backend.ShardLease{{Pool: "sweep", Shard: int(tx.Now().UnixMicro() % 1_000_000_000), Epoch: 1}},
 			GoneMembers:    []backend.MemberKey{{Pool: "timer", Incarnation: "pod/1"}},
-			Members:        []*backend.Member{{Pool: "timer", Incarnation: "pod/2", StartedAt: tx.Now(), ExpiresAt: tx.Now()}},
+			Members:        []*backend.Member{{Pool: "sweep", Incarnation: "pod/2", StartedAt: tx.Now(), ExpiresAt: tx.Now()}},
 		}
 		for _, l := range rows {
 			c.ShardLeases = append(c.ShardLeases, l)

@@ -10,7 +10,7 @@ CROSS JOIN LATERAL (
         (
             SELECT t.ready_at AS since, t.*
             FROM timers t
-            WHERE t.shard = s.shard AND t.tenant COLLATE "POSIX" = k.tenant AND t.ready_at <= $1
+            WHERE t.shard + 0 = s.shard AND t.tenant COLLATE "POSIX" = k.tenant AND t.ready_at <= $1
                 AND (t.ready_at, t.workflow_id, t.timer_id) > (k.after, k.workflow_id, k.timer_id)
             ORDER BY t.ready_at, t.workflow_id, t.timer_id
             LIMIT k.most
@@ -21,9 +21,10 @@ CROSS JOIN LATERAL (
             SELECT t.due_at AS since, t.*
             FROM (SELECT * FROM shard_leases l WHERE l.pool = 'timer' AND l.shard = s.shard OFFSET 0) l
             CROSS JOIN LATERAL (
-                SELECT * FROM timers t WHERE t.shard = s.shard AND t.token <> 0 AND t.hold_epoch < l.epoch AND t.ready_at > $1 AND t.due_at <= $1 OFFSET 0
+                SELECT * FROM timers t WHERE - t.shard = - s.shard AND t.held_until IS NOT NULL AND t.hold_epoch < l.epoch OFFSET 0
             ) t
-            WHERE t.tenant = k.tenant AND (t.due_at, t.workflow_id, t.timer_id) > (k.after, k.workflow_id, k.timer_id)
+            WHERE t.ready_at > $1 AND t.due_at <= $1 AND t.tenant = k.tenant
+                AND (t.due_at, t.workflow_id, t.timer_id) > (k.after, k.workflow_id, k.timer_id)
         )
     ) t
     ORDER BY t.since, t.workflow_id, t.timer_id
