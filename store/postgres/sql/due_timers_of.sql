@@ -1,11 +1,12 @@
--- Timers of some shards that can be taken now, for each tenant its own number of them behind its own position, the longest so first.
+-- Timers that can be taken now, for each tenant its own number of them, in its own part of a list of shards and behind its own position, the longest so first.
 SELECT
     t.tenant, t.workflow_id, t.timer_id, t.run_id, t.class, t.effect, t.shard, t.fire_at, t.armed_seq, t.due_at, t.ready_at, t.attempts, t.last_error, t.parks,
     t.token, t.holder, t.hold_epoch, t.held_until, t.trace_parent, t.trace_state
-FROM unnest($3::text[], $4::timestamptz[], $5::text[], $6::text[], $7::bigint[]) AS k (tenant, after, workflow_id, timer_id, most)
+FROM unnest($3::text[], $4::timestamptz[], $5::text[], $6::text[], $7::bigint[], $8::integer[], $9::integer[])
+    AS k (tenant, after, workflow_id, timer_id, most, first, last)
 CROSS JOIN LATERAL (
     SELECT t.*
-    FROM unnest($2::integer[]) AS s (shard)
+    FROM unnest(($2::integer[])[k.first:k.last]) AS s (shard)
     CROSS JOIN LATERAL (
         (
             SELECT t.ready_at AS since, t.*
