@@ -44,6 +44,44 @@ func TestLockedTimersArePassedOver(t *testing.T) {
 	}
 }
 
+// SH-30: fences delay neither each other nor a renewal.
+func TestFencesWaitForNobody(t *testing.T) {
+	url := migrated.Database(t)
+	execute(t, url, `INSERT INTO shard_leases VALUES ('timer', 3, 'pod', 1, rdv_now(), true, '')`)
+	b := open(t, url)
+	defer b.Close()
+	locked := func(ctx context.Context, how backend.ShardLock, fn func(ctx context.Context, tx backend.Tx, l *backend.ShardLease) error) error {
+		return b.Update(ctx, "test", func(ctx context.Context, tx backend.Tx) error {
+			leases, err := tx.LockShards(ctx, "timer", []int{3}, how)
+			if err != nil {
+				return err
+			}
+			return fn(ctx, tx, leases[3])
+		})
+	}
+	renew := func(_ context.Context, tx backend.Tx, l *backend.ShardLease) error {
+		l.ExpiresAt = l.ExpiresAt.Add(1)
+		return tx.Apply(t.Context(), &backend.Changes{ShardLeases: []*backend.ShardLease{l}})
+	}
+	err := locked(t.Context(), backend.ShardFence, func(ctx context.Context, _ backend.Tx, _ *backend.ShardLease) error {
+		return locked(ctx, backend.ShardFence, func(ctx context.Context, _ backend.Tx, _ *backend.ShardLease) error {
+			return locked(ctx, backend.ShardRenew, renew)
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	err = locked(t.Context(), backend.ShardRenew, func(ctx context.Context, tx backend.Tx, l *backend.ShardLease) error {
+		if err := renew(ctx, tx, l); err != nil {
+			return err
+		}
+		return locked(ctx, backend.ShardFence, func(context.Context, backend.Tx, *backend.ShardLease) error { return nil })
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // shards.md section 2: a pod that stands still in a transaction keeps nobody from its shards for longer than 2 s, and what it would have written is not.
 func TestAFrozenPodLosesItsShards(t *testing.T) {
 	for _, how := range []backend.ShardLock{backend.ShardFence, backend.ShardRenew, backend.ShardTake} {
