@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -141,8 +142,8 @@ var queries = []query{
 	{"DueLeases, a later page", 8, func(ctx context.Context, tx backend.Tx) error {
 		return ask3(tx.DueLeases(ctx, backend.AbandonedPosition{Set: true, Expires: tx.Now().Add(-time.Hour), Key: live1}, 10))
 	}},
-	// The 5,000 dead letters are among what it counts.
-	{"Depths", 5100, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10_000)) }},
+	// The 5,000 dead letters are among what it counts, and the timers, and those of them that are due.
+	{"Depths", 25_200, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10_000)) }},
 	{"SW-35 Depths up to 10", 100, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10)) }},
 	// One more than the page, once for the numbers and once for the rows.
 	{"DeadLetters", 12, letters(backend.DeadWalk{})},
@@ -220,13 +221,15 @@ var queries = []query{
 		}
 		return ask(t.Unfinished(ctx))
 	}},
+	{"Scan of timers", 20, scan(backend.Timers, backend.Position{Tenant: "acme", ID: "live-0", Part: "future-1"})},
+	{"Scan of leases", 20, scan(backend.ShardLeases, backend.Position{ID: "timer", Number: 5})},
 	{"UnmetEvents", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.UnmetEvents(ctx, tx.Now(), 0, 10)) }},
 }
 
 // S8 and the issue: the cost of what the store runs follows what it answers and writes, not what is finished, whatever the statistics say.
 func TestPlans(t *testing.T) {
 	onFilled(t, func(t *testing.T, url string, b *postgres.Backend, seen *observer) {
-		for _, q := range queries {
+		for _, q := range slices.Concat(queries, timerQueries) {
 			t.Run(q.name, func(t *testing.T) { checkQuery(t, b, seen, q) })
 		}
 		t.Run("verbs", func(t *testing.T) { checkVerbs(t, b, seen) })

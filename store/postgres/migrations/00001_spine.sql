@@ -342,14 +342,14 @@ CREATE TABLE timers (
     CONSTRAINT timers_ready CHECK (ready_at = greatest(due_at, held_until))
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
--- What can be taken, of a shard and of a tenant in it.
+-- What can be taken, and lists by instant: of a shard.
 CREATE INDEX timers_ready ON timers (shard, ready_at);
-CREATE INDEX timers_due ON timers (shard, tenant COLLATE "POSIX", ready_at, workflow_id, timer_id);
--- Lists by instant, likewise.
 CREATE INDEX timers_fire ON timers (shard, fire_at, tenant, workflow_id, timer_id);
-CREATE INDEX timers_tenant ON timers (shard, tenant COLLATE "POSIX", fire_at, workflow_id, timer_id);
--- Holds, by what they are void by and by what they are shown by. Few rows are held.
-CREATE INDEX timers_held ON timers (shard, hold_epoch) WHERE token <> 0;
+-- Likewise, of a tenant in a shard; and holds, of which there are few, by what they are void by. These are on expressions, and the last two on conditions, that
+-- no other index has, so that what asks for them is never planned through one that has many rows beside.
+CREATE INDEX timers_due ON timers ((shard + 0), tenant COLLATE "POSIX", ready_at, workflow_id, timer_id);
+CREATE INDEX timers_tenant ON timers ((shard + 0), tenant COLLATE "POSIX", fire_at, workflow_id, timer_id);
+CREATE INDEX timers_held ON timers ((- shard), hold_epoch) WHERE held_until IS NOT NULL;
 CREATE INDEX timers_token ON timers (token) WHERE token <> 0;
 
 -- Who owns which shard (shards.md section 2). No index names a column that a renewal changes, so it is a HOT update, and the key share that fences take on a
