@@ -311,8 +311,12 @@ func beliefsEnd(t *testing.T, h *Harness) {
 	eq(t, "believed after a release, even one that failed", believed(), []int{2, 3, 4})
 	a.Renew(owned...)
 	eq(t, "believed after the renewal of what was released", believed(), []int{2, 3, 4})
-	code(t, "a fenced verb", a.PublishShardOwner(ctx, 2, 9, "host"), rendezvous.CodeFenced)
-	eq(t, "believed after a fence", believed(), []int{3, 4})
+	for verb, call := range a.fencedVerbs(store.ShardEpoch{Shard: 2, Epoch: 9}) {
+		a.Acquire(2)
+		eq(t, "believed after asking again", believed(), []int{2, 3, 4})
+		code(t, verb, call(), rendezvous.CodeFenced)
+		eq(t, "believed after "+verb+" was fenced", believed(), []int{3, 4})
+	}
 	a.Renew(owned...)
 	eq(t, "believed after a renewal", believed(), []int{3, 4})
 	h.Advance(shardTTL)
