@@ -23,6 +23,8 @@ var roles = []role{
 	{"timers_firing", timersFiring},
 	{"timers_leased", timersLeased},
 	{"timers_holding", timersHolding},
+	{"deadlines_waits", deadlinesWaits},
+	{"deadlines_polls", deadlinesPolls},
 	{"history", histories},
 	{"history_order", historyOrder},
 	{"history_data", historyData},
