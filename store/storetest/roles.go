@@ -23,6 +23,8 @@ var roles = []role{
 	{"timers_firing", timersFiring},
 	{"timers_leased", timersLeased},
 	{"timers_holding", timersHolding},
+	{"timers_racing", timersRacing},
+	{"timers_reconciling", timersReconciling},
 	{"deadlines_waits", deadlinesWaits},
 	{"deadlines_polls", deadlinesPolls},
 	{"deadlines_driven", deadlinesDriven},
