@@ -71,7 +71,7 @@ type Conclusion struct {
 	Epoch       int64
 	ExpectedSeq int64
 	BatchID     string
-	Outcome     rendezvous.Status // completed, failed or cancelled
+	Outcome     rendezvous.Status // completed, failed, cancelled; timed_out from the run's deadline on
 	Result      []byte            // completed: the result; failed: the detail
 	ContentType string
 	Code        string // failed

@@ -48,6 +48,8 @@ func (t *tenant) lookAgain(ctx context.Context, at time.Time, regs []*registrati
 		}
 		if r.out.Answer != nil {
 			answer.Answers = append(answer.Answers, store.Answer{Effect: r.wait.Effect, Seq: r.out.Seq, Record: *r.out.Answer})
+		}
+		if r.closing != "" {
 			answer.Head = max(answer.Head, r.out.Seq)
 		}
 	}

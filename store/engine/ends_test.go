@@ -61,7 +61,7 @@ func TestConclusions(t *testing.T) {
 		t.Fatalf("the released event is %+v", e)
 	}
 	for name, bad := range map[string]store.Conclusion{
-		"timed_out":     {Outcome: rendezvous.StatusTimedOut},
+		"timed_out":     {Outcome: rendezvous.StatusTimedOut, Reason: "late"},
 		"continued":     {Outcome: rendezvous.StatusContinued},
 		"no outcome":    {},
 		"failed":        {Outcome: rendezvous.StatusFailed},

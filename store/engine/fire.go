@@ -189,6 +189,9 @@ func (f *firing) deadline(w *flow, t *backend.Timer, out *store.Fire) error {
 		}
 		out.Outcome = store.FireDropped
 		return nil
+	case d.contested && f.room != nil: // the end of a lease leaves it due
+		f.leave(t, out)
+		return nil
 	case d.contested:
 		f.postpone(t, f.now.Add(contestedRetry))
 		out.Outcome = store.FireContested

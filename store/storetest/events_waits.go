@@ -11,7 +11,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/fault"
 )
 
-// eventsWaits are the cases of registering (EV-18..EV-26). Deadlines are not built.
+// eventsWaits are the cases of registering (EV-18..EV-26). Deadlines are in deadlines_waits.go.
 var eventsWaits = []Case{
 	{Name: "EV-18 registering twice is one record and one row", Run: registeringTwice},
 	{Name: "EV-18 registering twice in one batch is one record and one row", Run: registeringTwiceAtOnce},

@@ -9,7 +9,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
-// runsDriving is runs.md section 8, "Driving". Timers are not built. What happens when a driver dies is in runs_reclaiming.go.
+// runsDriving is runs.md section 8, "Driving". Timers are in timers_leased.go. What happens when a driver dies is in runs_reclaiming.go.
 var runsDriving = []Case{
 	{Name: "RN-31 with nothing new the lease is given up, and the run goes on running", Run: nothingNew},
 	{Name: "RN-32 with a parked answer the driver continues and keeps its lease", Run: parkedAnswer},

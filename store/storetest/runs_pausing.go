@@ -9,7 +9,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
-// runsPausing is runs.md section 8, "Pausing, cancelling". Push and timers are not built. RN-58 and RN-60 are in runs_driving.go and runs_reclaiming.go.
+// runsPausing is runs.md section 8, "Pausing, cancelling". Push is not built, timers are in timers_leased.go. RN-58 and RN-60 are in runs_driving.go and runs_reclaiming.go.
 var runsPausing = []Case{
 	{Name: "RN-51 a paused run is not driven, its events are answered, and it is noticed once resumed", Run: pausedRun},
 	{Name: "RN-51 pausing again says who paused, resuming again that nothing is paused", Run: pauseAgain},

@@ -10,7 +10,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
-// runsWriting is runs.md section 8, "Writing". What a repeat gets is in runs_repeats.go. Deadlines are not built.
+// runsWriting is runs.md section 8, "Writing". What a repeat gets is in runs_repeats.go. Deadlines are in deadlines_driven.go.
 var runsWriting = []Case{
 	{Name: "RN-1 a history begins at expected seq 0 with run.started and is numbered from 1 without gaps", Run: numberedFromOne},
 	{Name: "RN-2 an expected seq below or above the head is a conflict with both numbers", Run: wrongHead},

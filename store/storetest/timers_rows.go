@@ -68,6 +68,11 @@ func expiredPages(t *testing.T, h *Harness) {
 		flows = append(flows, f.StartAs(store.Start{WorkflowID: fmt.Sprintf("w%d/%s", i/3, []string{"a", "ä", "A"}[i%3]), RunID: ID("run"), Type: "order"}))
 	}
 	start := h.Now(t)
+	leased := tenants[0].Start()
+	leased.Arm("leased", start)
+	leased.DriveFor(time.Hour)
+	p := h.TimerPod(t)
+	one(t, "the leased one", p.FireOnly(t, leased), store.FireParked)
 	for _, i := range rand.Perm(len(flows)) {
 		r := flows[i]
 		var batch []rendezvous.Record
@@ -77,11 +82,6 @@ func expiredPages(t *testing.T, h *Harness) {
 		r.AppendFree(batch...)
 		r.WaitsUntil(start.Add(time.Duration(rand.N(4))*time.Second+time.Microsecond), "w", "paid", K("order", r.ID)) // not past: that would be a poll
 	}
-	leased := tenants[0].Start()
-	leased.Arm("leased", start)
-	leased.DriveFor(time.Hour)
-	p := h.TimerPod(t)
-	one(t, "the leased one", p.FireOnly(t, leased), store.FireParked)
 	h.Advance(time.Second)
 	held := p.Hold(t, 7)
 	eq(t, "held", len(held), 7)
