@@ -380,6 +380,9 @@ type UnmetPair struct {
 type Repairer interface {
 	// AbandonedRuns lists expired leases by (expires_at, tenant, workflow id); cursor is opaque, "" starts (RN-28). A read.
 	AbandonedRuns(ctx context.Context, limit int, cursor string) (rows []AbandonedRun, next string, err error)
+	// DueLeases is the same for the pass that ends them, fair by tenant (S3): each page has every tenant's share of what is behind the cursor, in that order, and
+	// next is below all that got no place. A lease that stays is met again; it hides none (SW-25). A read.
+	DueLeases(ctx context.Context, limit int, cursor string) (rows []AbandonedRun, next string, err error)
 	// ReclaimRun ends 1..500 abandoned leases, if they are still exactly as seen (RN-37, RN-60).
 	ReclaimRun(ctx context.Context, items []ReclaimItem) ([]Reclaimed, error)
 	// TakeWoken hands out woken runs that nobody drives and moves their next notice: 10 s doubling to 10 min (RN-17), fair by tenant.

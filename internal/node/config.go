@@ -12,6 +12,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/worker"
 	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/sweep"
 )
@@ -81,10 +82,11 @@ type Config struct {
 	Common
 	Name     string // of the process, such as ingest
 	Version  string
-	Migrate  bool   // bring the store's schema up to this build first
-	Ingest   *Door  // the role ingest, when not nil
-	Delivery bool   // the role delivery
-	Sweep    *Sweep // the role sweep, when not nil
+	Migrate  bool    // bring the store's schema up to this build first
+	Ingest   *Door   // the role ingest, when not nil
+	Delivery bool    // the role delivery
+	Sweep    *Sweep  // the role sweep, when not nil
+	Timers   *Timers // the role that fires timers, when not nil
 	// EmbeddedDir is the folder of a NATS server in the process, run where NATS names neither URL nor context. EmbeddedListen is its listener, or "".
 	EmbeddedDir, EmbeddedListen string
 	Logger                      *slog.Logger // instead of the one that Log and JSON ask for
@@ -107,7 +109,7 @@ func Private(name, dir string) Config {
 		},
 		Name: name, Version: worker.Version(), Migrate: true, Ingest: &Door{HTTP: "127.0.0.1:0"},
 		Delivery: true, Sweep: &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20, Window: time.Hour, RetainDead: 30 * 24 * time.Hour},
-		EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+		Timers: &Timers{Lease: store.DefaultShardTTL, Page: 500}, EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -127,6 +129,11 @@ func (c *Config) Validate() error {
 	}
 	if c.Sweep != nil {
 		if err := c.Sweep.validate(); err != nil {
+			return err
+		}
+	}
+	if c.Timers != nil {
+		if err := c.Timers.validate(); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -105,6 +106,9 @@ type Reader interface {
 	// Abandoned pages owners whose lease expired at or before now, by (expires_at, tenant, workflow id). A row that does not decode keeps its place:
 	// LeaseExpires is good, too.
 	Abandoned(ctx context.Context, after AbandonedPosition, limit int) ([]*Workflow, error)
+	// DueLeases answers rows of Abandoned behind after, fair by tenant (S3), in the same order. next is the after of the following page, below every row that got
+	// no place, zero when there is none: rows that stay are met again, and hide none.
+	DueLeases(ctx context.Context, after AbandonedPosition, limit int) (rows []*Workflow, next AbandonedPosition, err error)
 	// DeadLetters pages a tenant's dead letters that pass the filter, without payload. next is the After of the following page, 0 at the end: how many
 	// letters one call looks at is bounded, so a page may be short and not the last.
 	DeadLetters(ctx context.Context, tenant string, w DeadWalk, limit int) (rows []*Event, next int64, err error)
@@ -203,6 +207,29 @@ type AbandonedPosition struct {
 	Set     bool
 	Expires time.Time
 	Key     WorkflowKey
+}
+
+// AbandonedAt is a row's place among abandoned runs.
+func AbandonedAt(w *Workflow) AbandonedPosition {
+	return AbandonedPosition{Set: true, Expires: w.LeaseExpires, Key: w.Key()}
+}
+
+// CompareAbandoned is the order of abandoned runs.
+func CompareAbandoned(a, b *Workflow) int {
+	return cmp.Or(a.LeaseExpires.Compare(b.LeaseExpires), a.Key().Compare(b.Key()))
+}
+
+// Within is the place among a tenant's own leases behind which those behind p stand; start is before every instant.
+func (p AbandonedPosition) Within(tenant string, start time.Time) (expires time.Time, id string) {
+	switch {
+	case !p.Set:
+		return start, ""
+	case tenant < p.Key.Tenant:
+		return p.Expires.Add(time.Microsecond), ""
+	case tenant == p.Key.Tenant:
+		return p.Expires, p.Key.ID
+	}
+	return p.Expires, "" // no id is empty
 }
 
 // LetterPosition is the last row of a page of old letters.

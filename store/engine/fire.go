@@ -135,7 +135,7 @@ func (f *firing) one(ctx context.Context, t *backend.Timer, out *store.Fire) err
 	case t.Corrupt != nil:
 		f.fail(t, out, t.Corrupt)
 	case w == nil, w.Corrupt == nil && (w.RunID != t.RunID || w.Status.Terminal()):
-		f.drop(nil, t, out)
+		f.drop(t, out)
 	case w.Corrupt != nil:
 		f.fail(t, out, w.Corrupt)
 	case w.Head == rendezvous.MaxSeq:
@@ -177,7 +177,7 @@ func (f *firing) deadline(w *flow, t *backend.Timer, out *store.Fire) error {
 	d := f.of[t]
 	switch {
 	case d.wait == nil:
-		f.drop(w, t, out)
+		f.drop(t, out)
 		return nil
 	case d.wait.Corrupt != nil:
 		f.fail(t, out, d.wait.Corrupt)
@@ -287,14 +287,9 @@ func (f *firing) fail(t *backend.Timer, out *store.Fire, err error) {
 	out.Outcome, out.Err, out.Stuck = store.FireFailed, err, t.Attempts >= stuckTimer
 }
 
-// drop makes a row go that no live arming stands behind.
-func (f *firing) drop(w *flow, t *backend.Timer, out *store.Fire) {
-	if w != nil {
-		f.disarm(w, t.Key())
-		f.saveFlow(w)
-	} else {
-		f.dropTimer(t.Key())
-	}
+// drop makes a row go that no live arming stands behind. Nothing is recorded, so what the history says is live stays counted.
+func (f *firing) drop(t *backend.Timer, out *store.Fire) {
+	f.dropTimer(t.Key())
 	out.Outcome = store.FireDropped
 }
 

@@ -323,7 +323,7 @@ func (u *unit) fireHeld(ctx context.Context, pool store.Pool, held store.HeldTim
 	t := rows[key]
 	switch {
 	case t == nil:
-		out.Outcome, out.Seq, err = u.firedBefore(ctx, u.flows[at], held)
+		out.Outcome, out.Seq, err = u.firedBefore(ctx, held)
 		return out, err
 	case t.Corrupt != nil:
 		return out, t.Corrupt
@@ -346,25 +346,40 @@ func (u *unit) fireHeld(ctx context.Context, pool store.Pool, held store.HeldTim
 }
 
 // firedBefore says of an arming without a row whether it fired, or was superseded.
-func (u *unit) firedBefore(ctx context.Context, f *flow, held store.HeldTimer) (store.FireOutcome, int64, error) {
-	if f == nil || f.Corrupt != nil || f.RunID != held.RunID {
-		return store.FireSuperseded, 0, nil
-	}
-	if held.Class == rendezvous.TimerWait {
+func (u *unit) firedBefore(ctx context.Context, held store.HeldTimer) (store.FireOutcome, int64, error) {
+	var fired *rendezvous.Record
+	switch held.Class {
+	case rendezvous.TimerWait:
 		key := backend.WaitKey{Tenant: held.Tenant, RunID: held.RunID, Effect: held.Effect}
 		effects, err := u.tx.Effects(ctx, []backend.WaitKey{key})
-		if s := standingOf(effects[key]); s.closing() == rendezvous.ClosedTimedOut {
-			return store.FireAlready, s.closed.Seq, err
+		if err != nil {
+			return "", 0, err
 		}
-		return store.FireSuperseded, 0, err
+		if s := standingOf(effects[key]); s.closing() == rendezvous.ClosedTimedOut && s.opened.Seq == held.ArmedSeq {
+			fired = s.closed
+		}
+	case rendezvous.TimerRun:
+		key := backend.RunKey{Tenant: held.Tenant, ID: held.RunID}
+		runs, err := u.tx.Runs(ctx, []backend.RunKey{key})
+		if err != nil {
+			return "", 0, err
+		}
+		if run := runs[key]; run != nil && run.Outcome == rendezvous.RunTimedOut {
+			return store.FireAlready, run.LastSeq, nil
+		}
+	default:
+		key := backend.RunTimerKey{Tenant: held.Tenant, RunID: held.RunID, TimerID: held.TimerID}
+		last, err := u.tx.LastTimerRecords(ctx, []backend.RunTimerKey{key})
+		if err != nil {
+			return "", 0, err
+		}
+		var d rendezvous.TimerFiredData
+		if r, ok := last[key]; ok && r.Kind == rendezvous.TimerFired && rendezvous.DecodeData(r, &d) == nil && d.ArmedSeq == held.ArmedSeq {
+			fired = &r
+		}
 	}
-	last, err := u.lastOfTimer(ctx, f, held.TimerID)
-	if err != nil || last == nil || last.Kind != rendezvous.TimerFired {
-		return store.FireSuperseded, 0, err
+	if fired == nil {
+		return store.FireSuperseded, 0, nil
 	}
-	var d rendezvous.TimerFiredData
-	if err := rendezvous.DecodeData(*last, &d); err != nil || d.ArmedSeq != held.ArmedSeq {
-		return store.FireSuperseded, 0, err
-	}
-	return store.FireAlready, last.Seq, nil
+	return store.FireAlready, fired.Seq, nil
 }

@@ -197,6 +197,13 @@ func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition,
 	return through(ctx, r.at, func() ([]*backend.Workflow, error) { return r.inner.Abandoned(ctx, after, limit) })
 }
 
+// DueLeases implements [backend.Reader].
+func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	return paged(ctx, r.at, func() ([]*backend.Workflow, backend.AbandonedPosition, error) {
+		return r.inner.DueLeases(ctx, after, limit)
+	})
+}
+
 // Depths implements [backend.Reader].
 func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 	return through(ctx, r.at, func() (backend.Depths, error) { return r.inner.Depths(ctx, most) })

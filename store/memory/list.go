@@ -11,6 +11,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 )
 
 // sortedRuns is keys in order, each once.
@@ -204,6 +205,37 @@ func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition,
 		rows = append(rows, c)
 	}
 	return rows, nil
+}
+
+// DueLeases implements [backend.Reader].
+func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	if err := alive(ctx); err != nil {
+		return nil, backend.AbandonedPosition{}, err
+	}
+	walk := r.leased.all()
+	if after.Set {
+		walk = r.leased.above(leaseEnd{after.Expires, after.Key})
+	}
+	due := map[string][]leaseEnd{}
+	for l := range walk {
+		if l.at.After(r.now) {
+			break
+		}
+		if own := due[l.key.Tenant]; len(own) <= limit {
+			due[l.key.Tenant] = append(own, l)
+		}
+	}
+	places, left := fair.Choose(due, limit, compareEnds)
+	rows, next := make([]*backend.Workflow, len(places)), backend.AbandonedPosition{}
+	for i, l := range places {
+		w := r.workflows[l.key]
+		rows[i] = copyWorkflow(w)
+		rows[i].LeaseExpires = w.LeaseExpires
+		if len(left) > 0 && compareEnds(l, left[0]) < 0 {
+			next = backend.AbandonedPosition{Set: true, Expires: l.at, Key: l.key}
+		}
+	}
+	return rows, next, nil
 }
 
 // Depths implements [backend.Reader].

@@ -132,8 +132,14 @@ var queries = []query{
 	{"CountWorkflows up to 100", 100, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.CountWorkflows(ctx, "acme", backend.WorkflowFilter{}, 100))
 	}},
-	{"Abandoned", 3, func(ctx context.Context, tx backend.Tx) error {
+	{"Abandoned", 8, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.Abandoned(ctx, backend.AbandonedPosition{}, 10))
+	}},
+	{"DueLeases", 8, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.DueLeases(ctx, backend.AbandonedPosition{}, 10))
+	}},
+	{"DueLeases, a later page", 8, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.DueLeases(ctx, backend.AbandonedPosition{Set: true, Expires: tx.Now().Add(-time.Hour), Key: live1}, 10))
 	}},
 	// The 5,000 dead letters are among what it counts.
 	{"Depths", 5100, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10_000)) }},
@@ -364,7 +370,7 @@ func checkDriving(t *testing.T, b *postgres.Backend, seen *observer, url string)
 	run("RenewLease", func() error { return ask(tenant.RenewLease(ctx, id, "pod", lease.Epoch, 2*time.Second)) })
 	advancer(t, url)(time.Minute)
 	run("ReclaimRun", func() error {
-		rows, _, err := s.AbandonedRuns(ctx, 100, "")
+		rows, _, err := s.DueLeases(ctx, 100, "")
 		if err != nil {
 			return err
 		}

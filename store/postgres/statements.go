@@ -7,8 +7,10 @@ var (
 	//go:embed sql/now.sql
 	nowSQL string
 
-	//go:embed sql/abandoned.sql
-	abandonedSQL string
+	//go:embed sql/leased_tenants.sql
+	leasedTenantsSQL string
+	//go:embed sql/leases_due.sql
+	leasesDueSQL string
 	//go:embed sql/batches.sql
 	batchesSQL string
 	//go:embed sql/claimed_events.sql

@@ -10,7 +10,7 @@ import (
 // statements are all that run in the store's life, by what they are for.
 var statements = map[string]string{
 	"workflow": workflowSQL, "run": runSQL, "runs of": runsOfSQL, "batch": batchSQL, "woken": wokenSQL, "list together": listTogetherSQL,
-	"list before": listBeforeSQL, "abandoned": abandonedSQL, "history": historySQL, "history size": historySizeSQL, "effect": effectSQL, "record": recordSQL,
+	"list before": listBeforeSQL, "leases due": leasesDueSQL, "leased tenants": leasedTenantsSQL, "history": historySQL, "history size": historySizeSQL, "effect": effectSQL, "record": recordSQL,
 	"open effects": openEffectsSQL, "failures": failuresSQL, "event by key": eventByKeySQL, "whole event by key": wholeEventByKeySQL,
 	"event by number": eventByNumberSQL, "whole event by number": wholeEventByNumberSQL, "live events": liveEventsSQL, "claimed event": claimedEventSQL,
 	"kept count": keptCountSQL, "kept events": keptEventsSQL, "wait": waitSQL, "waits of": waitsOfSQL, "parked of": parkedOfSQL, "open waits": openWaitsSQL,

@@ -101,7 +101,7 @@ func quietTicks(b *testing.B, s store.Store) {
 		b.ReportMetric(float64(pages), "pages")
 	})
 	passes := map[string]func() error{
-		"leases": func() error { _, _, err := s.AbandonedRuns(ctx, 200, ""); return err },
+		"leases": func() error { _, _, err := s.DueLeases(ctx, 200, ""); return err },
 		"parked": func() error { return ignore(s.TakeParked(ctx, sweepPage, sweepHold)) },
 		"unmet":  unmet,
 		"woken":  func() error { return ignore(s.TakeWoken(ctx, sweepPage)) },

@@ -157,6 +157,7 @@ func listsOnlyRead(t *testing.T, h *Harness) {
 		"waits":   func() error { _, err := f.Waiting(ctx, store.WaitFilter{}, 0, ""); return err },
 		"stuck":   func() error { _, err := f.QuarantinedWaits(ctx, 0, ""); return err },
 		"orphans": func() error { _, _, err := h.Store.AbandonedRuns(ctx, 0, ""); return err },
+		"leases":  func() error { _, _, err := h.Store.DueLeases(ctx, 0, ""); return err },
 		"depths":  func() error { _, err := h.Store.Depths(ctx); return err },
 	} {
 		h.Counting.Reset()

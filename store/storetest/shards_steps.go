@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -140,9 +139,6 @@ func sorted(names ...[]string) []string {
 	slices.Sort(all)
 	return all
 }
-
-// idOf is the workflow id of a name.
-func idOf(name string) string { _, id, _ := strings.Cut(name, " "); return id }
 
 // leaseOf is a shard's lease as its owner is answered it.
 func leaseOf(p *Pod, shard int, epoch int64, at time.Time, ttl time.Duration) store.ShardLease {

@@ -290,6 +290,10 @@ func (t spyTx) Abandoned(_ context.Context, after backend.AbandonedPosition, lim
 	return note[[]*backend.Workflow](t, "Abandoned", after, limit)
 }
 
+func (t spyTx) DueLeases(_ context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	return note2[[]*backend.Workflow, backend.AbandonedPosition](t, "DueLeases", after, limit)
+}
+
 func (t spyTx) DeadLetters(_ context.Context, tenant string, w backend.DeadWalk, limit int) ([]*backend.Event, int64, error) {
 	return note2[[]*backend.Event, int64](t, "DeadLetters", tenant, w, limit)
 }

@@ -68,7 +68,7 @@ CREATE TABLE workflows (
 -- Lists, newest start first.
 CREATE INDEX workflows_started ON workflows (tenant COLLATE "POSIX", started_at DESC, workflow_id);
 -- Owners by the end of their lease: the leases pass.
-CREATE INDEX workflows_leased ON workflows (lease_expires, tenant, workflow_id) WHERE lease_owner <> '';
+CREATE INDEX workflows_leased ON workflows (tenant COLLATE "POSIX", lease_expires, workflow_id) WHERE lease_owner <> '';
 -- Walks by shard: over all, and over those that are running or paused.
 CREATE INDEX workflows_sharded ON workflows (shard, tenant COLLATE "POSIX", workflow_id);
 CREATE INDEX workflows_open ON workflows (status, shard, tenant COLLATE "POSIX", workflow_id) WHERE closed_at IS NULL;

@@ -59,7 +59,7 @@ CREATE TABLE workflows (
 -- Lists, newest start first.
 CREATE INDEX workflows_started ON workflows (tenant, started_at DESC, workflow_id);
 -- Owners by the end of their lease: the leases pass.
-CREATE INDEX workflows_leased ON workflows (lease_expires, tenant, workflow_id) WHERE lease_owner <> '';
+CREATE INDEX workflows_leased ON workflows (tenant, lease_expires, workflow_id) WHERE lease_owner <> '';
 -- Enumerations by shard, of each status apart (history.md section 7).
 CREATE INDEX workflows_heads ON workflows (shard, status, tenant, workflow_id);
 
