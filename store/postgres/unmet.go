@@ -9,12 +9,15 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 )
 
-// unmetSlice is how many rows one walk goes over in one call, key rows or waits: what bounds a pass over a large stock of events nobody waits for.
-const unmetSlice = 20_000
+// How many rows a walk goes over in one call: what bounds a pass over a large stock of events nobody waits for.
+const (
+	unmetSlice = 20_000 // key rows, of the walk through all
+	newsSlice  = 5_000  // of each walk over the news: a wait costs several looks into indexes
+)
 
 // UnmetEvents implements [backend.Tx].
 func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
-	slice, err := t.slice(ctx, before, after)
+	slice, err := t.slice(ctx, before, after, unmetSlice)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -45,13 +48,13 @@ func (t *transaction) takeUnmet(ctx context.Context, numbers []int64) ([]*backen
 }
 
 // slice looks at the next live events by number.
-func (t *transaction) slice(ctx context.Context, before time.Time, after int64) (fair.Look, error) {
+func (t *transaction) slice(ctx context.Context, before time.Time, after, most int64) (fair.Look, error) {
 	w := fair.Look{End: backend.Place{Number: after}}
 	err := t.query(ctx, unmetSQL, func(c *columns) error {
 		if c.Absent() { // the slice itself; an empty one ends nowhere
 			if !c.Absent() {
 				w.End.Number = c.Bigint()
-				if w.Cut = c.Count() == unmetSlice; w.Cut {
+				if w.Cut = c.Count() == most; w.Cut {
 					w.End = w.End.Before() // an event's key rows may have been cut apart
 				}
 			}
@@ -61,7 +64,7 @@ func (t *transaction) slice(ctx context.Context, before time.Time, after int64) 
 		f.Number = f.Event
 		w.Finds = append(w.Finds, f)
 		return nil
-	}, t.now, before, after, int64(unmetSlice))
+	}, t.now, before, after, most)
 	return w, err
 }
 
@@ -71,14 +74,14 @@ func (t *transaction) UnmetNews(ctx context.Context, before time.Time, from back
 	for i, place := range from {
 		walks[i].End = place
 	}
-	if walks[backend.NewEvents], err = t.slice(ctx, before, from[backend.NewEvents].Number); err != nil {
+	if walks[backend.NewEvents], err = t.slice(ctx, before, from[backend.NewEvents].Number, newsSlice); err != nil {
 		return page, err
 	}
 	events, waits, fresh := from[backend.LiveAgain], from[backend.OpenAgain], from[backend.NewWaits]
-	if err := t.walks(ctx, &walks, newsOfEventsSQL, t.now, before, events.At, events.Number, int64(unmetSlice)); err != nil {
+	if err := t.walks(ctx, &walks, newsOfEventsSQL, t.now, before, events.At, events.Number, int64(newsSlice)); err != nil {
 		return page, err
 	}
-	if err := t.walks(ctx, &walks, newsOfWaitsSQL, t.now, before, fresh.Number, waits.At, waits.Number, int64(unmetSlice)); err != nil {
+	if err := t.walks(ctx, &walks, newsOfWaitsSQL, t.now, before, fresh.Number, waits.At, waits.Number, int64(newsSlice)); err != nil {
 		return page, err
 	}
 	numbers, page := fair.News(&walks, limit)

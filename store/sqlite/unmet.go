@@ -37,13 +37,20 @@ SELECT e.live_since, e.number, e.tenant, CASE WHEN e.live_since <= ?1 AND ` + in
 FROM events e INDEXED BY events_again WHERE e.live_since <> e.received_at AND (e.live_since, e.number) > (?3, ?4)
 ORDER BY e.live_since, e.number LIMIT ?5 + 0`
 	// A wait and the lowest event that it was left apart from: of the first few under each of its keys, and of those that are targeted at its run. What stands
-	// behind many that are in hand, or another source's, is found by its own age, or by the walk through all.
-	unmetWait = ` w.number, w.tenant, CASE WHEN w.held_number IS NULL AND w.open_since <= ?1 THEN (
-	SELECT min(f.number) FROM json_each(iif(json_valid(w.keys), json_insert(w.keys, '$[#]', json_array('', w.run_id)), '[]')) p CROSS JOIN events f ON f.number = (
+	// behind many that are in hand, or another source's, is found by its own age, or by the walk through all. Whether there is any event is asked first: as a rule there is none.
+	unmetWait = ` w.number, w.tenant, CASE WHEN w.held_number IS NULL AND w.open_since <= ?1 AND (
+	EXISTS (SELECT 1 FROM event_keys i WHERE i.tenant = w.tenant AND i.namespace = '' AND i.value = w.run_id AND i.type = w.type)
+	OR CASE WHEN json_valid(w.keys) THEN EXISTS (SELECT 1 FROM event_keys i
+		WHERE i.tenant = w.tenant AND i.namespace = w.keys ->> '$[0][0]' AND i.value = w.keys ->> '$[0][1]' AND i.type = w.type)
+		OR json_array_length(w.keys) > 1 AND EXISTS (SELECT 1 FROM json_each(w.keys) p CROSS JOIN event_keys i
+			WHERE i.tenant = w.tenant AND i.namespace = CASE WHEN p.type = 'array' THEN p.value ->> 0 END
+			AND i.value = CASE WHEN p.type = 'array' THEN p.value ->> 1 END AND i.type = w.type) END
+	) THEN (
+	SELECT min(f.number) FROM json_each(json_insert(iif(json_valid(w.keys), w.keys, '[]'), '$[#]', json_array('', w.run_id))) p CROSS JOIN events f ON f.number = (
 		SELECT e.number FROM (
 			SELECT i.number FROM event_keys i
 			WHERE i.tenant = w.tenant AND i.namespace = CASE WHEN p.type = 'array' THEN p.value ->> 0 END
-				AND i.value = CASE WHEN p.type = 'array' THEN p.value ->> 1 END AND i.type = w.type AND i.live_since <= ?1
+			AND i.value = CASE WHEN p.type = 'array' THEN p.value ->> 1 END AND i.type = w.type AND i.live_since <= ?1
 			ORDER BY i.number LIMIT 20) few CROSS JOIN events e ON e.number = few.number
 		WHERE ` + inNobodysHands + ` AND (w.from_source = '' OR w.from_source = e.source)
 		ORDER BY few.number LIMIT 1)) END`
