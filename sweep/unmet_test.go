@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -55,6 +56,31 @@ func TestWhatIsNewIsLookedAtFirst(t *testing.T) {
 	}
 }
 
+// following is a store that tells where each look at the news was to go on, and where the one before said.
+type following struct {
+	sweep.Store
+	asked, said *[]string
+}
+
+func (s following) TakeNews(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (store.Taken[store.UnmetPair], string, error) {
+	taken, next, err := s.Store.TakeNews(ctx, grace, limit, hold, cursor)
+	*s.asked, *s.said = append(*s.asked, cursor), append(*s.said, next)
+	return taken, next, err
+}
+
+// SW-34: the pass goes on where it was, so a look costs what is new since.
+func TestALookAtTheNewsGoesOnWhereTheLastWas(t *testing.T) {
+	p := newPlane(t)
+	var asked, said []string
+	w := p.sweep(following{p.store, &asked, &said}, sweep.Config{})
+	for range 3 {
+		w.tick(7 * time.Second)
+	}
+	if want := append([]string{""}, said[:len(said)-1]...); !slices.Equal(asked, want) || len(asked) != 3 {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+}
+
 // unwalked is a store whose walk through all fails.
 type unwalked struct{ sweep.Store }
 
@@ -62,17 +88,15 @@ func (unwalked) TakeUnmet(context.Context, time.Duration, int, time.Duration, st
 	return store.Taken[store.UnmetPair]{}, "", rendezvous.Errorf(rendezvous.CodeUnavailable, "away")
 }
 
-// SW-34, decision 0013: news that a page took before it failed are given back, and no event is to blame.
+// SW-34, decision 0013: news that a page took before it failed are given back, and are there for the next.
 func TestNewsOfAPageThatFailedAreGivenBack(t *testing.T) {
 	p := newPlane(t)
 	p.start("run-1")
 	p.await("run-1", 0)
 	p.buffer("run-1")
 	w := p.sweep(unwalked{p.store}, sweep.Config{})
-	for range rendezvous.UndeliverableFrom + 1 {
-		if r := w.tick(7 * time.Second); pass(t, r, sweep.Unmet).Err == nil || p.state("run-1") != rendezvous.EventLive {
-			t.Fatalf("%+v; the event is %s", pass(t, r, sweep.Unmet), p.state("run-1"))
-		}
+	if r := w.tick(7 * time.Second); pass(t, r, sweep.Unmet).Err == nil || p.state("run-1") != rendezvous.EventLive {
+		t.Fatalf("%+v; the event is %s", pass(t, r, sweep.Unmet), p.state("run-1"))
 	}
 	w = p.sweep(nil, sweep.Config{})
 	if w.tick(7 * time.Second); p.state("run-1") != rendezvous.EventConsumed {
