@@ -144,6 +144,12 @@ type Tx interface {
 	// its run has such an open wait of its type. How many live events one call looks at is bounded, so a page may be short or empty and not the last:
 	// next is the after of the following page, below every event that is owed a place and got none; 0 says that all were looked at.
 	UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) (rows []*Event, next int64, err error)
+	// UnmetNews answers, of those events, the ones that walks over what became matchable lately lead to: from an event itself, and from a wait to the lowest of
+	// the first few events under its keys, or targeted at its run, that it could have met, no other source than its From among them. How many rows a walk
+	// goes over is bounded.
+	UnmetNews(ctx context.Context, before time.Time, from News, limit int) (NewsPage, error)
+	// LastNumbers are the highest that were drawn, by whomever: all that are drawn later are higher.
+	LastNumbers(ctx context.Context) (Numbers, error)
 
 	// OverdueEvents answers live events whose time is over, without payload, the longest due first and, of equals, the lowest number, fair by tenant (S3);
 	// rows locked by others are skipped. How many it looks at is bounded.

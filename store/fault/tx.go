@@ -48,6 +48,16 @@ func (t *tx) UnmetEvents(ctx context.Context, before time.Time, after int64, lim
 	return paged(ctx, t.at, func() ([]*backend.Event, int64, error) { return t.inner.UnmetEvents(ctx, before, after, limit) })
 }
 
+// UnmetNews implements [backend.Tx].
+func (t *tx) UnmetNews(ctx context.Context, before time.Time, from backend.News, limit int) (backend.NewsPage, error) {
+	return through(ctx, t.at, func() (backend.NewsPage, error) { return t.inner.UnmetNews(ctx, before, from, limit) })
+}
+
+// LastNumbers implements [backend.Tx].
+func (t *tx) LastNumbers(ctx context.Context) (backend.Numbers, error) {
+	return through(ctx, t.at, func() (backend.Numbers, error) { return t.inner.LastNumbers(ctx) })
+}
+
 // OverdueEvents implements [backend.Tx].
 func (t *tx) OverdueEvents(ctx context.Context, o backend.Overdue, limit int) (backend.OverdueEvents, error) {
 	return through(ctx, t.at, func() (backend.OverdueEvents, error) { return t.inner.OverdueEvents(ctx, o, limit) })

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
@@ -77,43 +76,4 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 		}, t.now, tenants, after, ids, most)
 		return rows, err
 	})
-}
-
-// unmetSlice is how many key rows one call of UnmetEvents looks at: what bounds a pass over a large stock of events nobody waits for.
-const unmetSlice = 20_000
-
-// UnmetEvents implements [backend.Tx].
-func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
-	due, next, err := t.unmet(ctx, before, after)
-	if err != nil || len(due) == 0 {
-		return nil, next, err
-	}
-	numbers, left := fair.Numbers(due, limit)
-	if left != 0 {
-		next = left - 1
-	}
-	rows, err := t.eventRows(ctx, takeUnmetSQL, bigints(numbers, func(n int64) int64 { return n }), t.now)
-	return rows, next, err
-}
-
-// unmet looks at one slice: the numbers left apart, by tenant and rising, and where the next slice begins, 0 when this one was the last.
-func (t *transaction) unmet(ctx context.Context, before time.Time, after int64) (due map[string][]int64, next int64, err error) {
-	due = map[string][]int64{}
-	err = t.query(ctx, unmetSQL, func(c *columns) error {
-		if c.Absent() { // the slice itself; an empty one ends nowhere
-			if !c.Absent() {
-				if last := c.Bigint(); c.Count() == unmetSlice {
-					next = last - 1 // an event's key rows may have been cut apart
-				}
-			}
-			return nil
-		}
-		tenant := c.Text()
-		due[tenant] = append(due[tenant], c.Bigint())
-		return nil
-	}, t.now, before, after, int64(unmetSlice))
-	for _, own := range due {
-		slices.Sort(own)
-	}
-	return due, next, err
 }

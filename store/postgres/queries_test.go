@@ -224,6 +224,18 @@ var queries = []query{
 	{"Scan of timers", 20, scan(backend.Timers, backend.Position{Tenant: "acme", ID: "live-0", Part: "future-1"})},
 	{"Scan of leases", 20, scan(backend.ShardLeases, backend.Position{ID: "timer", Number: 5})},
 	{"UnmetEvents", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.UnmetEvents(ctx, tx.Now(), 0, 10)) }},
+	{"LastNumbers", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.LastNumbers(ctx)) }},
+	{"SW-34 UnmetNews of all", 400, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.UnmetNews(ctx, tx.Now(), backend.News{}, 10))
+	}},
+	{"SW-34 UnmetNews", 20, func(ctx context.Context, tx backend.Tx) error {
+		last, err := tx.LastNumbers(ctx)
+		if err != nil {
+			return err
+		}
+		lately := backend.Place{At: tx.Now()}
+		return ask(tx.UnmetNews(ctx, tx.Now(), backend.News{{Number: last.Event - 3}, {Number: last.Wait - 3}, lately, lately}, 10))
+	}},
 }
 
 // S8 and the issue: the cost of what the store runs follows what it answers and writes, not what is finished, whatever the statistics say.

@@ -65,6 +65,10 @@ var (
 	newestEventsSQL string
 	//go:embed sql/newest_waits.sql
 	newestWaitsSQL string
+	//go:embed sql/news_of_events.sql
+	newsOfEventsSQL string
+	//go:embed sql/news_of_waits.sql
+	newsOfWaitsSQL string
 	//go:embed sql/open_effects.sql
 	openEffectsSQL string
 	//go:embed sql/open_waits.sql

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/backend/fair"
@@ -121,63 +120,4 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 		}
 		return rows, nil
 	})
-}
-
-// unmetSlice is how many key rows one call of UnmetEvents looks at: what bounds how long a pass over a large stock of events nobody waits for keeps the
-// writer.
-const unmetSlice = 5_000
-
-// unmetSQL is a slice of the live events by number, and whether each was left apart from a wait it could have met, and is in nobody's hands: a targeted one
-// looks at the waits of its run, whatever their keys.
-const unmetSQL = `
-SELECT i.tenant, i.number,
-	i.live_since <= ?1 AND CASE
-	WHEN i.namespace <> '' THEN EXISTS (
-		SELECT 1 FROM wait_keys k
-		WHERE k.tenant = i.tenant AND k.namespace = i.namespace AND k.value = i.value AND k.type = i.type AND k.open_since <= ?1)
-	ELSE i.value <> '' AND EXISTS (
-		SELECT 1 FROM waits w
-		WHERE w.tenant = i.tenant AND w.run_id = i.value AND w.type = i.type AND w.held_number IS NULL AND w.open_since <= ?1)
-	END AND EXISTS (
-		SELECT 1 FROM events e
-		WHERE e.number = i.number AND e.state = 'live' AND (e.take_until IS NULL OR e.take_until <= ?4) AND (e.expires_at IS NULL OR e.expires_at > ?4))
-FROM event_keys i INDEXED BY event_keys_number WHERE i.number > ?2 ORDER BY i.number LIMIT ?3 + 0`
-
-// UnmetEvents implements [backend.Tx].
-func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
-	due, next, err := t.apart(ctx, before, after)
-	if err != nil || len(due) == 0 {
-		return nil, next, err
-	}
-	numbers, left := fair.Numbers(due, limit)
-	if left != 0 {
-		next = left - 1
-	}
-	events, err := t.EventsByNumber(ctx, numbers, false)
-	if err != nil {
-		return nil, 0, err
-	}
-	rows := make([]*backend.Event, len(numbers))
-	for i, n := range numbers {
-		rows[i] = events[n]
-	}
-	return rows, next, nil
-}
-
-// apart looks at one slice: the numbers left apart, by tenant and rising, and where the next slice begins, 0 when this one was the last.
-func (t *transaction) apart(ctx context.Context, before time.Time, after int64) (due map[string][]int64, next int64, err error) {
-	due = map[string][]int64{}
-	looked, last := 0, int64(0)
-	err = t.query(ctx, unmetSQL, func(c *columns) error {
-		tenant := c.Text()
-		looked, last = looked+1, c.Count()
-		if own := due[tenant]; c.Boolean() && (len(own) == 0 || own[len(own)-1] != last) {
-			due[tenant] = append(own, last)
-		}
-		return nil
-	}, before, after, unmetSlice, t.now)
-	if looked == unmetSlice {
-		next = last - 1 // an event's key rows may have been cut apart
-	}
-	return due, next, err
 }

@@ -18,7 +18,8 @@ var statements = map[string]string{
 	"wait by number": waitByNumberSQL, "effect names": effectNamesSQL,
 	"list waits": listWaitsSQL, "list run's waits": listRunWaitsSQL, "list parked": listParkedSQL, "list stuck": listStuckSQL,
 	"list quarantined": listQuarantinedSQL, "parked due": parkedDueSQL, "parked tenants": parkedTenantsSQL,
-	"woken due": wokenDueSQL, "woken tenants": wokenTenantsSQL, "unmet": unmetSQL,
+	"woken due": wokenDueSQL, "woken tenants": wokenTenantsSQL, "unmet": unmetSQL, "news of events": newsOfEventsSQL,
+	"new waits": newWaitsSQL, "waits again": waitsAgainSQL,
 	"insert answer": insertAnswerSQL, "update workflow": updateWorkflowSQL, "update run": updateRunSQL, "update event": updateEventSQL,
 	"update corrupt event": updateCorruptEventSQL, "delete event keys": deleteEventKeysSQL, "update wait": updateWaitSQL,
 	"update corrupt wait": updateCorruptWaitSQL, "delete wait": deleteWaitSQL, "delete wait key": deleteWaitKeySQL, "move mark": moveMarkSQL,
@@ -39,7 +40,7 @@ var statements = map[string]string{
 var walks = []string{"newest events", "newest waits", "count timers"}
 
 // scanned is what statements go through as a whole: what they were given, and what they made.
-var scanned = []string{"json_each", "CONSTANT ROW", "tenants", "queues", "shards"}
+var scanned = []string{"json_each", "CONSTANT ROW", "tenants", "queues", "shards", "SCAN few", "SCAN p VIRTUAL"}
 
 // TestPlans: no statement looks at more rows than it is asked for (S8). SQLite plans without statistics here, so what is planned on an empty store is planned
 // on a full one.

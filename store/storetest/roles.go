@@ -10,6 +10,7 @@ var roles = []role{
 	{"events_attempts", eventsAttempts},
 	{"events_retiring", eventsRetiring},
 	{"events_erasure", eventsErasure},
+	{"events_news", eventsNews},
 	{"dead_sweeping", deadSweeping},
 	{"dead_letters", deadLetters},
 	{"dead_requeueing", deadRequeueing},

@@ -345,3 +345,11 @@ func (t spyTx) OldLetters(_ context.Context, before time.Time, after backend.Let
 func (t spyTx) UnmetEvents(_ context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
 	return note2[[]*backend.Event, int64](t, "UnmetEvents", before, after, limit)
 }
+
+func (t spyTx) UnmetNews(_ context.Context, before time.Time, from backend.News, limit int) (backend.NewsPage, error) {
+	return note[backend.NewsPage](t, "UnmetNews", before, from, limit)
+}
+
+func (t spyTx) LastNumbers(context.Context) (backend.Numbers, error) {
+	return note[backend.Numbers](t, "LastNumbers")
+}
