@@ -25,6 +25,7 @@ const (
 	VerdictTimedOut     Verdict = "timed_out"
 	VerdictWithdrawn    Verdict = "withdrawn"
 	VerdictEnded        Verdict = "ended"    // its run concluded with the wait open
+	VerdictOverdue      Verdict = "overdue"  // its deadline is past, no event that came in time is left, the time-out is not recorded yet
 	VerdictNoEvent      Verdict = "no_event" // nothing meets it
 )
 
@@ -42,6 +43,7 @@ const (
 	PairEventConsumed   PairReason = "event_consumed"    // by which wait
 	PairEventDead       PairReason = "event_dead"        // why
 	PairEventErased     PairReason = "event_erased"      // in whatever state
+	PairArrivedLate     PairReason = "arrived_late"      // M5: received at or after the deadline
 	PairWaitParked      PairReason = "wait_parked"       // with which event
 	PairWaitClosed      PairReason = "wait_closed"       // how
 	PairRunSealed       PairReason = "run_sealed"        // the outcome
@@ -60,15 +62,16 @@ const (
 	HintSimilarKey    HintKind = "similar_key"
 )
 
-// HoldState says what a standing claim waits for.
+// HoldState says what a standing claim, or a deadline that is over, waits for.
 type HoldState string
 
-// The closed set of states of a standing claim.
+// The closed set of what a standing claim waits for; a deadline waits for a lease or the timer-worker.
 const (
 	HoldLeased      HoldState = "leased"      // the run is driven: its driver records the answer, or the sweep when the lease ends
 	HoldDue         HoldState = "due"         // the next pass records it
 	HoldBackoff     HoldState = "backoff"     // it is tried again at its next attempt
 	HoldQuarantined HoldState = "quarantined" // nobody tries it until an operator says so
+	HoldTimerLag    HoldState = "timer_lag"   // overdue: the timer-worker records it
 )
 
 // RunState says whether a run that an explanation names can take an event.

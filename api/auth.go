@@ -18,7 +18,7 @@ type Role int
 const (
 	RoleNone     Role = iota // system.info of an open plane
 	RoleProducer             // events.put, events.deliver
-	RoleExecutor             // also runs, waits
+	RoleExecutor             // also runs, waits, timers
 	RoleOperator             // all verbs
 	RoleAdmin                // all tenants
 )

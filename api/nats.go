@@ -200,6 +200,8 @@ func fewerRows(request []byte, reply any) ([]byte, bool) {
 		rows = len(r.Runs)
 	case wire.WaitList:
 		rows = len(r.Waits)
+	case wire.TimerList:
+		rows = len(r.Timers)
 	case wire.Chain:
 		rows = len(r.Runs)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ var badRequests = []refusal{
 	{"a million keys", "runs.await", `{` + run1 + `,"epoch":1,"effect":"e","type":"t","keys":[` + manyKeys(200_000) + `]}`, 413, "too_large", "keys"},
 	{"17 keys", "runs.await", `{` + run1 + `,"epoch":1,"effect":"e","type":"t","keys":[` + manyKeys(17) + `]}`, 413, "too_large", "keys"},
 	{"unknown verb", "runs.dance", `{}`, 404, "not_found", ""},
-	{"verb of a role that is not built", "timers.arm", `{}`, 404, "not_found", ""},
+	{"verb of a role that is not built", "push.put", `{}`, 404, "not_found", ""},
 	{"no event", "events.put", `{"events":[]}`, 400, "invalid", "events"},
 	{"501 events", "events.put", `{"events":[` + strings.TrimSuffix(strings.Repeat(`{},`, 501), ",") + `]}`, 413, "too_large", "events"},
 	{"event that is none", "events.deliver", `{` + run1 + `,"event":7}`, 400, "invalid", "event"},
@@ -78,10 +79,6 @@ var badRequests = []refusal{
 	{"start of a known workflow with other content", "runs.start", `{"workflow_id":"w","run_id":"run-1","type":"other"}`, 409, "conflict", ""},
 	{"unbuilt attributes", "runs.start", `{"type":"t","attributes":{"a":1}}`, 400, "invalid", "attributes"},
 	{"unbuilt push", "runs.start", `{"type":"t","push":[]}`, 400, "invalid", "push"},
-	{"unbuilt deadline of a run", "runs.start", `{"type":"t","deadline":"2030-01-01T00:00:00Z"}`, 400, "invalid", "deadline"},
-	{"unbuilt deadline_after_ms of a run", "runs.start", `{"type":"t","deadline_after_ms":5}`, 400, "invalid", "deadline_after_ms"},
-	{"unbuilt deadline of a wait", "runs.await", `{` + run1 + `,"epoch":1,"effect":"e","type":"t","keys":[],"deadline":"2030-01-01T00:00:00Z"}`, 400, "invalid", "deadline"},
-	{"unbuilt deadline_after_ms of a wait", "waits.register", `{` + run1 + `,"epoch":1,"effect":"e","type":"t","keys":[],"deadline_after_ms":5}`, 400, "invalid", "deadline_after_ms"},
 	{"unbuilt sort", "runs.list", `{"sort":["type"]}`, 400, "invalid", "sort"},
 	{"unbuilt push of a continuation", "runs.conclude", `{` + run1 + `,"epoch":1,"expected_seq":2,"batch_id":"b","outcome":"continued_as_new","next":{"push":[]}}`, 400, "invalid", "push"},
 	{"wait of an unknown run", "runs.await", `{"run_id":"nobody","effect":"e","type":"t","keys":[]}`, 404, "not_found", ""},
@@ -140,6 +137,87 @@ var badRequests = []refusal{
 	{"something for system.check", "system.check", `{"x":1}`, 400, "invalid", "x"},
 }
 
+// badDues are bad instants and durations, deadlines, timers and shards. Instants that are over are legal for timers and waits, not for a run's deadline.
+func badDues() []refusal {
+	const arm, await = `{"run_id":"free","batch_id":"b","timer_id":"t"`, `{"run_id":"free","effect":"e","type":"t","keys":[]`
+	var list []refusal
+	for _, v := range []struct{ name, verb, at, after, open string }{
+		{"run", "runs.start", "deadline", "deadline_after_ms", `{"type":"t"`},
+		{"wait", "waits.register", "deadline", "deadline_after_ms", await},
+		{"timer", "timers.arm", "fire_at", "after_ms", arm},
+	} {
+		for _, c := range []struct{ name, members, field string }{
+			{"an instant that is none", `"%s":"soon"`, v.at},
+			{"an empty instant", `"%s":""`, v.at},
+			{"an instant that is a number", `"%s":1767225600`, v.at},
+			{"an instant without its zone", `"%s":"2030-01-01T00:00:00"`, v.at},
+			{"a day that is none", `"%s":"2030-02-30T00:00:00Z"`, v.at},
+			{"a leap second", `"%s":"2030-06-30T23:59:60Z"`, v.at},
+			{"a year of five digits", `"%s":"10000-01-01T00:00:00Z"`, v.at},
+			{"an instant that rounds up to year 10000", `"%s":"9999-12-31T23:59:59.9999999Z"`, v.at},
+			{"the year 0", `"%s":"0000-12-31T23:59:59Z"`, v.at},
+		} {
+			list = append(list, refusal{c.name + " of a " + v.name, v.verb, v.open + "," + fmt.Sprintf(c.members, v.at) + "}", 400, "invalid", c.field})
+		}
+		for name, ms := range map[string]string{
+			"a negative duration": "-1", "more than 100 years": "3153600000001", "all milliseconds there are": "9223372036854775807", "more than all": "1e30",
+			"half a millisecond": "0.5", "a duration in words": `"1h"`,
+		} {
+			list = append(list, refusal{name + " of a " + v.name, v.verb, v.open + `,"` + v.after + `":` + ms + `}`, 400, "invalid", v.after})
+		}
+		list = append(list, refusal{"both of a " + v.name, v.verb, v.open + `,"` + v.at + `":"2030-01-01T00:00:00Z","` + v.after + `":5}`, 400, "invalid", v.at})
+	}
+	return append(list, []refusal{
+		{"a run's deadline that is over", "runs.start", `{"type":"t","deadline":"2020-01-01T00:00:00Z"}`, 400, "invalid", "deadline"},
+		{"a run's deadline at once", "runs.start", `{"type":"t","deadline_after_ms":0}`, 400, "invalid", "deadline"},
+		{"a continuation's deadline that is over", "runs.conclude", `{"run_id":"free","expected_seq":1,"batch_id":"b","outcome":"continued_as_new","next":{"deadline":"2020-01-01T00:00:00Z"}}`, 400, "invalid", "deadline"},
+		{"a start again with another deadline", "runs.start", `{"workflow_id":"w","run_id":"run-1","type":"order","deadline":"2030-01-01T00:00:00Z"}`, 409, "conflict", ""},
+		{"a wait again with a deadline", "runs.await", `{` + run1 + `,"epoch":1,"effect":"open","type":"t","keys":[],"deadline":"2030-01-01T00:00:00Z"}`, 409, "conflict", ""},
+		{"a time-out without a deadline", "runs.conclude", `{"run_id":"free","expected_seq":1,"batch_id":"b","outcome":"timed_out"}`, 409, "conflict", ""},
+		{"a code of a time-out", "runs.conclude", `{"run_id":"free","expected_seq":1,"batch_id":"b","outcome":"timed_out","code":"late"}`, 400, "invalid", "code"},
+		{"a timer for no time", "timers.arm", arm + `}`, 400, "invalid", "fire_at"},
+		{"a timer without an id", "timers.arm", `{"run_id":"free","batch_id":"b","after_ms":1}`, 400, "invalid", "timer_id"},
+		{"a timer of the plane's own", "timers.arm", `{"run_id":"free","batch_id":"b","timer_id":"$run/x","after_ms":1}`, 400, "invalid", "timer_id"},
+		{"a timer id too long", "timers.arm", `{"run_id":"free","batch_id":"b","after_ms":1,"timer_id":"` + strings.Repeat("x", 513) + `"}`, 413, "too_large", "timer_id"},
+		{"a timer without a batch", "timers.arm", `{"run_id":"free","timer_id":"t","after_ms":1}`, 400, "invalid", "batch_id"},
+		{"a timer of an unknown run", "timers.arm", `{"run_id":"nobody","batch_id":"b","timer_id":"t","after_ms":1}`, 404, "not_found", ""},
+		{"a timer of a sealed run", "timers.arm", `{"run_id":"sealed","batch_id":"b","timer_id":"t","after_ms":1}`, 409, "sealed", ""},
+		{"a timer without the lease's epoch", "timers.arm", `{` + run1 + `,"batch_id":"b","timer_id":"t","after_ms":1}`, 409, "lease_held", ""},
+		{"a timer under a stale epoch", "timers.arm", `{` + run1 + `,"epoch":99,"batch_id":"b","timer_id":"t","after_ms":1}`, 409, "fenced", ""},
+		{"a timer under no epoch at all", "timers.arm", `{` + run1 + `,"epoch":-1,"batch_id":"b","timer_id":"t","after_ms":1}`, 400, "invalid", "epoch"},
+		{"cancelling a deadline", "timers.cancel", `{"run_id":"free","batch_id":"b","timer_id":"$wait/x"}`, 400, "invalid", "timer_id"},
+		{"cancelling without the lease's epoch", "timers.cancel", `{` + run1 + `,"batch_id":"b","timer_id":"t"}`, 409, "lease_held", ""},
+		{"cancelling for too many words", "timers.cancel", `{"run_id":"free","batch_id":"b","timer_id":"t","reason":"` + strings.Repeat("x", 513) + `"}`, 413, "too_large", "reason"},
+		{"cancelling a timer of an unknown run", "timers.cancel", `{"run_id":"nobody","batch_id":"b","timer_id":"t"}`, 404, "not_found", ""},
+		{"timers of nothing", "timers.list", `{}`, 400, "invalid", "workflow_id"},
+		{"timers of a workflow and a run", "timers.list", `{"workflow_id":"w","run_id":"run-1"}`, 400, "invalid", "workflow_id"},
+		{"timers of a class that is not built", "timers.list", `{"workflow_id":"w","class":"tick"}`, 400, "invalid", "class"},
+		{"too many timers", "timers.list", `{"workflow_id":"w","limit":1001}`, 413, "too_large", "limit"},
+		{"timers' cursor of something else", "timers.list", `{"workflow_id":"w","cursor":"%%%"}`, 400, "invalid", "cursor"},
+		{"a record with a timer for two times", "runs.append", timed(`"kind":"timer.started","data":{"timer_id":"t","fire_at":"2030-01-01T00:00:00Z","after":5}`), 400, "invalid", "data.fire_at"},
+		{"a record with a timer for no time", "runs.append", timed(`"kind":"timer.started","data":{"timer_id":"t"}`), 400, "invalid", "data.fire_at"},
+		{"a record with a timer for a negative time", "runs.append", timed(`"kind":"timer.started","data":{"timer_id":"t","after":-1}`), 400, "invalid", "data.after"},
+		{"a record with a timer of the plane's own", "runs.append", timed(`"kind":"timer.started","data":{"timer_id":"$t","after":1}`), 400, "invalid", "data.timer_id"},
+		{"a record with a wait for two deadlines", "runs.append", timed(`"kind":"wait.registered","effect":"e","data":{"type":"t","keys":[],"deadline":"2030-01-01T00:00:00Z","deadline_after":5}`), 400, "invalid", "data.deadline"},
+		{"a record with a wait for more than 100 years", "runs.append", timed(`"kind":"wait.registered","effect":"e","data":{"type":"t","keys":[],"deadline_after":3153600000000001}`), 400, "invalid", "data.deadline_after"},
+		{"a record that fires what was never armed", "runs.append", timed(`"kind":"timer.fired","data":{"timer_id":"t","armed_seq":1}`), 409, "conflict", ""},
+		{"a record that cancels what was never armed", "runs.append", timed(`"kind":"timer.cancelled","data":{"timer_id":"t","armed_seq":1}`), 409, "conflict", ""},
+		{"a record that reopens", "runs.append", timed(`"kind":"run.reopened","data":{"superseded":[]}`), 400, "invalid", ""},
+		{"reopening a running run", "runs.reopen", `{"run_id":"free","batch_id":"b"}`, 409, "conflict", ""},
+		{"reopening a completed run", "runs.reopen", `{"run_id":"sealed","batch_id":"b"}`, 409, "conflict", ""},
+		{"reopening an unknown run", "runs.reopen", `{"run_id":"nobody","batch_id":"b"}`, 404, "not_found", ""},
+		{"reopening without a batch", "runs.reopen", `{"run_id":"sealed"}`, 400, "invalid", "batch_id"},
+		{"reopening now", "runs.reopen", `{"run_id":"sealed","batch_id":"b","now":true}`, 400, "invalid", "now"},
+		{"a pool that is none", "shards.list", `{"pool":"swim"}`, 400, "invalid", "pool"},
+		{"a limit of shards", "shards.list", `{"limit":7}`, 400, "invalid", "limit"},
+	}...)
+}
+
+// timed is an append of one record to run-1.
+func timed(record string) string {
+	return `{` + run1 + `,"epoch":1,"expected_seq":2,"batch_id":"b","records":[{` + record + `}]}`
+}
+
 func manyMembers(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -162,7 +240,7 @@ func TestBadRequestsAreRefusedOverBothDoorsAndLeaveNothing(t *testing.T) {
 		tenant := "bad-" + d.name()
 		prepareBad(t, d, tenant)
 		before := everything(t, d, tenant)
-		for _, c := range badRequests {
+		for _, c := range slices.Concat(badRequests, badDues()) {
 			t.Run(d.name()+"/"+c.name, func(t *testing.T) {
 				if d.name() == "nats" && len(c.body) > 8<<20 {
 					t.Log("over what one NATS message carries: refused by the connection itself")
@@ -203,6 +281,8 @@ func everything(t *testing.T, d door, tenant string) string {
 	for _, q := range []struct{ verb, body string }{
 		{"runs.count", `{}`},
 		{"waits.list", `{}`},
+		{"timers.list", `{"workflow_id":"w"}`},
+		{"timers.list", `{"workflow_id":"f"}`},
 		{"runs.chain", `{"workflow_id":"w"}`},
 		{"runs.history", `{"workflow_id":"w"}`},
 		{"runs.history", `{"workflow_id":"s"}`},

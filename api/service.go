@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -57,6 +58,8 @@ type Config struct {
 type Service struct {
 	cfg      Config
 	waits    *group.Group[store.RegisterItem, store.Registered]
+	closing  chan struct{} // closed when long polls are to end
+	endPolls func()
 	sending  notify.Sendings
 	verbs    map[string]verb
 	calls    metric.Int64Counter
@@ -75,14 +78,20 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{cfg: cfg, calls: calls, duration: duration, sending: notify.Sendings{Log: cfg.Log}}
+	s.closing = make(chan struct{})
+	s.endPolls = sync.OnceFunc(func() { close(s.closing) })
 	s.waits = group.New(group.Config{Log: cfg.Log}, func(i store.RegisterItem) int { return 256 + 64*len(i.Keys) }, s.register)
 	s.verbs = s.table()
 	return s, nil
 }
 
+// EndPolls has long polls answer with what there is, those to come too: the doors are about to close, and are not to wait for them.
+func (s *Service) EndPolls() { s.endPolls() }
+
 // Stop refuses new grouped calls, commits what waits and sends its notices. When ctx ends first, commits and sendings are cancelled, and the error says what
 // was left. Idempotent.
 func (s *Service) Stop(ctx context.Context) error {
+	s.endPolls()
 	s.waits.Stop(ctx)
 	return s.sending.Stop(ctx)
 }

@@ -38,12 +38,19 @@ func (s *Service) table() map[string]verb {
 		"runs.cancel":   handle(RoleExecutor, cancelRun),
 		"runs.pause":    handle(RoleExecutor, pauseRun),
 		"runs.resume":   handle(RoleExecutor, resumeRun),
+		"runs.reopen":   handle(RoleExecutor, reopenRun),
 
 		"waits.register": register,
 		"waits.list":     handle(RoleExecutor, listWaits),
 		"waits.explain":  handle(RoleExecutor, explainWait),
 		"waits.withdraw": handle(RoleExecutor, withdrawWait),
 		"waits.retry":    handle(RoleExecutor, retryWait),
+
+		"timers.arm":    handle(RoleExecutor, armTimer),
+		"timers.cancel": handle(RoleExecutor, cancelTimer),
+		"timers.list":   handle(RoleExecutor, listTimers),
+
+		"shards.list": handle(RoleOperator, listShards),
 
 		"deadletters.list":    handle(RoleOperator, listLetters),
 		"deadletters.count":   handle(RoleOperator, countLetters),

@@ -43,7 +43,7 @@ func explanation(x store.Explanation, err error) (wire.Explanation, error) {
 
 func factsOf(f store.Facts) wire.Facts {
 	out := wire.Facts{
-		Number: f.Number, Type: f.Type, Keys: f.Keys, From: f.From, Target: f.Target, RegisteredAt: wire.At(f.RegisteredAt), ReceivedAt: wire.At(f.ReceivedAt),
+		Number: f.Number, Type: f.Type, Keys: f.Keys, From: f.From, Target: f.Target, RegisteredAt: wire.At(f.RegisteredAt), Deadline: wire.At(f.Deadline), ReceivedAt: wire.At(f.ReceivedAt),
 		Event: f.Event, Wait: f.Wait, WorkflowID: f.WorkflowID, Seq: f.Seq, Since: wire.At(f.Since), At: wire.At(f.At), WaitedMS: f.Waited.Milliseconds(),
 		Erased: f.Erased, Purged: f.Purged, Requeues: f.Requeues, OfferFailures: f.OfferFailures, Similar: f.Similar, Released: f.Released, Dead: f.Dead,
 	}
@@ -54,7 +54,7 @@ func factsOf(f store.Facts) wire.Facts {
 		}
 	}
 	if o := f.Other; o != nil {
-		out.Other = &wire.Wants{Type: o.Type, Keys: orEmpty(o.Keys), From: o.From}
+		out.Other = &wire.Wants{Type: o.Type, Keys: orEmpty(o.Keys), From: o.From, Deadline: wire.At(o.Deadline)}
 	}
 	if d := f.Death; d != nil {
 		out.Reason, out.Detail = d.Reason, d.Detail

@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
-	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
-// Bounds of the long poll of runs.history.
+// Bounds of the long poll of runs.history. Between two looks it holds nothing of the store; the pauses grow, so that what comes soon is told soon.
 const (
-	maxWait  = 30 * time.Second
-	pollStep = 100 * time.Millisecond
+	maxWait   = 30 * time.Second
+	pollFirst = 25 * time.Millisecond
+	pollMost  = 400 * time.Millisecond
 )
 
 func readHistory(ctx context.Context, c call, req wire.ReadHistory) (wire.History, error) {
@@ -25,7 +25,7 @@ func readHistory(ctx context.Context, c call, req wire.ReadHistory) (wire.Histor
 		return wire.History{}, rendezvous.InvalidField("wait_ms", "%d is outside 0..%d", req.WaitMS, maxWait.Milliseconds())
 	}
 	end := c.cfg.Clock.Now().Add(wait)
-	for {
+	for pause := pollFirst; ; pause = min(2*pause, pollMost) {
 		page, err := c.tenant.ReadHistoryFrom(ctx, req.WorkflowID, req.FromSeq, req.Limit)
 		if err != nil {
 			return wire.History{}, err
@@ -37,10 +37,26 @@ func readHistory(ctx context.Context, c call, req wire.ReadHistory) (wire.Histor
 		if len(page.Records) > 0 || left <= 0 {
 			return wire.History{Records: wire.RecordsOf(page.Records), HeadSeq: page.Head, More: page.More}, nil
 		}
-		if err := clock.Sleep(ctx, c.cfg.Clock, min(pollStep, left)); err != nil {
-			return wire.History{}, rendezvous.Errorf(rendezvous.CodeUnavailable, "the long poll was interrupted; ask again").Because(err)
+		if !c.pollPause(ctx, min(pause, left)) {
+			end = c.cfg.Clock.Now() // one more look
+		}
+		if ctx.Err() != nil {
+			return wire.History{}, rendezvous.Errorf(rendezvous.CodeUnavailable, "the long poll was interrupted; ask again").Because(context.Cause(ctx))
 		}
 	}
+}
+
+// pollPause waits for d; false when the call has ended or polls do.
+func (c call) pollPause(ctx context.Context, d time.Duration) bool {
+	t := c.cfg.Clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		return true
+	case <-c.closing:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 func workflowRef(req wire.WorkflowRef) (store.WorkflowRef, error) {
@@ -69,7 +85,7 @@ func workflowOf(w store.Workflow) wire.Workflow {
 	out := wire.Workflow{
 		WorkflowID: w.WorkflowID, RunID: w.RunID, Type: w.Type, Queue: w.Queue, Status: w.Status, HeadSeq: w.Head, Shard: w.Shard, Parent: w.Parent,
 		CreatedAt: wire.At(w.CreatedAt), StartedAt: wire.At(w.StartedAt), ClosedAt: wire.At(w.ClosedAt), UpdatedAt: wire.At(w.UpdatedAt),
-		OpenEffects: w.OpenEffects, OpenWaits: w.OpenWaits, FailureCode: w.FailureCode, FailureReason: w.FailureReason, FailedEffect: w.FailedEffect,
+		OpenEffects: w.OpenEffects, OpenWaits: w.OpenWaits, LiveTimers: w.LiveTimers, FailureCode: w.FailureCode, FailureReason: w.FailureReason, FailedEffect: w.FailedEffect,
 		LeaseOwner: w.LeaseOwner, LeaseEpoch: w.LeaseEpoch, LeaseRemainingMS: w.LeaseRemaining.Milliseconds(), Reclaims: w.Reclaims,
 		Requests: wire.RequestsOf(w.Requests), Corrupt: w.Corrupt != nil,
 	}

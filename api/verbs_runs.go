@@ -17,9 +17,13 @@ func startRun(ctx context.Context, c call, req wire.StartRun) (wire.Started, err
 	if err != nil {
 		return wire.Started{}, err
 	}
+	deadline, after, err := dueOf("deadline", req.Deadline, "deadline_after_ms", req.DeadlineAfterMS)
+	if err != nil {
+		return wire.Started{}, err
+	}
 	got, err := c.tenant.StartRun(ctx, store.Start{
 		WorkflowID: req.WorkflowID, RunID: req.RunID, Type: req.Type, Queue: req.Queue, Input: input, ContentType: contentType, Parent: req.Parent,
-		CodeVersion: req.CodeVersion, Operator: c.caller.vouched(req.Operator),
+		CodeVersion: req.CodeVersion, Deadline: deadline, DeadlineAfter: after, Operator: c.caller.vouched(req.Operator),
 	}, time.Time{})
 	if err != nil {
 		return wire.Started{}, err
@@ -110,9 +114,13 @@ func continueAsNew(ctx context.Context, c call, req wire.Conclude) (wire.Conclud
 	if err != nil {
 		return wire.Concluded{}, err
 	}
+	deadline, after, err := dueOf("deadline", next.Deadline, "deadline_after_ms", next.DeadlineAfterMS)
+	if err != nil {
+		return wire.Concluded{}, err
+	}
 	got, err := c.tenant.ContinueAsNew(ctx, store.Continuation{
 		RunID: req.RunID, Epoch: req.Epoch, ExpectedSeq: req.ExpectedSeq, BatchID: req.BatchID, NextRun: next.RunID, Input: input, ContentType: contentType,
-		Type: next.Type, Queue: next.Queue, CodeVersion: next.CodeVersion, Operator: c.caller.vouched(req.Operator),
+		Type: next.Type, Queue: next.Queue, CodeVersion: next.CodeVersion, Deadline: deadline, DeadlineAfter: after, Operator: c.caller.vouched(req.Operator),
 	}, time.Time{})
 	if err != nil {
 		return wire.Concluded{}, err
@@ -122,7 +130,7 @@ func continueAsNew(ctx context.Context, c call, req wire.Conclude) (wire.Conclud
 }
 
 func concludedOf(seq int64, r store.Retired, again bool, next string) wire.Concluded {
-	return wire.Concluded{Seq: seq, Waits: r.Waits, Released: orEmpty(r.Released), Dead: orEmpty(r.Dead), NextRun: next, Again: again}
+	return wire.Concluded{Seq: seq, Waits: r.Waits, Timers: r.Timers, Released: orEmpty(r.Released), Dead: orEmpty(r.Dead), NextRun: next, Again: again}
 }
 
 func cancelRun(ctx context.Context, c call, req wire.ActOnRun) (wire.Acted, error) {
@@ -136,6 +144,18 @@ func cancelRun(ctx context.Context, c call, req wire.ActOnRun) (wire.Acted, erro
 		out.Operator, out.Reason, out.At = r.Operator, r.Reason, wire.At(r.At)
 	}
 	return out, nil
+}
+
+// reopenRun lifts the seal of a workflow's last run (runs.md section 5).
+func reopenRun(ctx context.Context, c call, req wire.ReopenRun) (wire.Reopened, error) {
+	got, err := c.tenant.ReopenRun(ctx, store.Reopening{
+		RunID: req.RunID, BatchID: req.BatchID, Operator: c.caller.operator(req.Operator), Reason: req.Reason,
+	}, time.Time{})
+	if err != nil {
+		return wire.Reopened{}, err
+	}
+	c.try(ctx, got.Notices)
+	return wire.Reopened{Outcome: wire.OutcomeReopened, Seq: got.Seq, Timers: got.Timers, Again: got.Again}, nil
 }
 
 func pauseRun(ctx context.Context, c call, req wire.ActOnRun) (wire.Acted, error) {

@@ -134,18 +134,18 @@ var drive = []step{
 	{
 		"runs.get", `{"run_id":"run-1"}`,
 		`{"workflow_id":"order-4711","run_id":"run-1","type":"order","queue":"orders","status":"running","head_seq":9,"shard":"<number>","created_at":"<time>","started_at":"<time>",
-			"updated_at":"<time>","open_effects":0,"open_waits":0,"lease_owner":"pod-a/7f3c","lease_epoch":1,"lease_remaining_ms":"<number>",
+			"updated_at":"<time>","open_effects":0,"open_waits":0,"live_timers":0,"lease_owner":"pod-a/7f3c","lease_epoch":1,"lease_remaining_ms":"<number>",
 			"run":{"run_id":"run-1","status":"running","first_seq":1,"last_seq":9,"started_at":"<time>"}}`,
 	},
 	{"runs.release", `{"run_id":"run-1","epoch":1,"seen_seq":9}`, `{"outcome":"suspended","records":[],"head_seq":9,"requests":[],"more":false}`},
 	{"runs.release", `{"run_id":"run-1","epoch":1}`, `{"outcome":"not_held","records":[],"head_seq":"<number>","requests":[],"more":false}`},
 	{
 		"runs.conclude", `{"run_id":"run-1","expected_seq":9,"batch_id":"end","outcome":"completed","result":{"data":{"ok":true}}}`,
-		`{"seq":10,"waits":0,"released":[],"dead":[]}`,
+		`{"seq":10,"waits":0,"timers":0,"released":[],"dead":[]}`,
 	},
 	{
 		"runs.conclude", `{"run_id":"run-1","expected_seq":9,"batch_id":"end","outcome":"completed","result":{"data":{"ok":true}}}`,
-		`{"seq":10,"waits":0,"released":[],"dead":[],"again":true}`,
+		`{"seq":10,"waits":0,"timers":0,"released":[],"dead":[],"again":true}`,
 	},
 	{"runs.cancel", `{"run_id":"run-1","reason":"late"}`, `{"outcome":"closed","run_outcome":"completed"}`},
 }
@@ -172,7 +172,7 @@ var steer = []step{
 	},
 	{
 		"runs.conclude", `{"run_id":"r1","epoch":1,"expected_seq":3,"batch_id":"next","outcome":"continued_as_new","next":{"run_id":"r2","input":{"data_base64":"AAE=","content_type":"application/octet-stream"}}}`,
-		`{"seq":5,"waits":0,"released":[],"dead":[],"next_run":"r2"}`,
+		`{"seq":5,"waits":0,"timers":0,"released":[],"dead":[],"next_run":"r2"}`,
 	},
 	{
 		"runs.chain", `{"workflow_id":"w"}`,
@@ -183,7 +183,7 @@ var steer = []step{
 	{
 		"runs.list", `{"filter":{"types":["order"],"statuses":["cancelled"],"workflow_id":"w"},"limit":10}`,
 		`{"runs":[{"workflow_id":"w","run_id":"r2","type":"order","queue":"default","status":"cancelled","head_seq":6,"shard":"<number>","created_at":"<time>","started_at":"<time>",
-			"closed_at":"<time>","updated_at":"<time>","open_effects":0,"open_waits":0,"lease_epoch":"<number>"}]}`,
+			"closed_at":"<time>","updated_at":"<time>","open_effects":0,"open_waits":0,"live_timers":0,"lease_epoch":"<number>"}]}`,
 	},
 	{"runs.count", `{"filter":{"types":["order"]},"cap":100}`, `{"count":1}`},
 	{"runs.list", `{"filter":{"types":["nothing"]}}`, `{"runs":[]}`},
@@ -197,7 +197,7 @@ var steer = []step{
 	{
 		"system.info", `{}`,
 		`{"version":"0.0.1","go":"<text>","store":"memory","tenant":"steer-DOOR","now":"<time>","depths":{"live_events":"<number>","open_waits":"<number>","parked_waits":"<number>",
-			"quarantined_waits":"<number>","woken":"<number>","dead_letters":"<number>","dead?":"<any>","oldest_live_event?":"<time>","oldest_parked?":"<time>","oldest_woken?":"<time>"}}`,
+			"quarantined_waits":"<number>","woken":"<number>","timers":"<number>","due_timers":"<number>","dead_letters":"<number>","dead?":"<any>","oldest_live_event?":"<time>","oldest_parked?":"<time>","oldest_woken?":"<time>","oldest_due_timer?":"<time>"}}`,
 	},
 	{"system.check", ``, `{"verdict":"ok","reasons":[]}`},
 }
@@ -212,10 +212,11 @@ func TestEveryVerbAnswersInItsShapeOverBothDoors(t *testing.T) {
 				told[i].want = strings.ReplaceAll(told[i].want, "DOOR", d.name())
 			}
 			tell(t, d, "steer-"+d.name(), told)
+			tell(t, d, "sleep-"+d.name(), sleep)
 		})
 	}
 	called := map[string]bool{}
-	for _, s := range slices.Concat(drive, steer, bury) {
+	for _, s := range slices.Concat(drive, steer, bury, sleep) {
 		called[s.verb] = true
 	}
 	for _, verb := range builtVerbs {
@@ -225,12 +226,12 @@ func TestEveryVerbAnswersInItsShapeOverBothDoors(t *testing.T) {
 	}
 }
 
-// builtVerbs are the verbs of this build, as issue 2 names them.
+// builtVerbs are the verbs of this build.
 var builtVerbs = []string{
 	"events.explain", "waits.explain",
 	"events.put", "events.deliver", "events.get", "events.erase", "runs.start", "runs.get", "runs.list", "runs.count", "runs.chain", "runs.history", "runs.acquire",
-	"runs.renew", "runs.release", "runs.collect", "runs.append", "runs.await", "runs.conclude", "runs.cancel", "runs.pause", "runs.resume", "waits.register",
-	"waits.list", "waits.withdraw", "waits.retry", "deadletters.list",
+	"runs.renew", "runs.release", "runs.collect", "runs.append", "runs.await", "runs.conclude", "runs.cancel", "runs.pause", "runs.resume", "runs.reopen", "waits.register",
+	"waits.list", "waits.withdraw", "waits.retry", "timers.arm", "timers.cancel", "timers.list", "shards.list", "deadletters.list",
 	"deadletters.count", "deadletters.requeue", "deadletters.purge", "system.info", "system.check",
 }
 

@@ -10,16 +10,14 @@ import (
 )
 
 func registerWait(ctx context.Context, c call, req wire.RegisterWait) (wire.Registered, error) {
-	if req.Deadline != nil {
-		return wire.Registered{}, rendezvous.NotBuilt("deadline")
-	}
-	if req.DeadlineAfterMS != nil {
-		return wire.Registered{}, rendezvous.NotBuilt("deadline_after_ms")
+	deadline, after, err := dueOf("deadline", req.Deadline, "deadline_after_ms", req.DeadlineAfterMS)
+	if err != nil {
+		return wire.Registered{}, err
 	}
 	got, err := c.waits.Do(ctx, store.RegisterItem{Tenant: c.tenant.Name(), Registration: store.Registration{
 		Wait: rendezvous.Wait{
 			WaitID: rendezvous.WaitID{RunID: req.RunID, Effect: req.Effect}, Attempt: req.Attempt, Type: req.Type, Keys: req.Keys, From: req.From,
-			Trace: traceOf(ctx),
+			Deadline: deadline, DeadlineAfter: after, Trace: traceOf(ctx),
 		},
 		Epoch: req.Epoch,
 	}})
@@ -60,8 +58,8 @@ func listWaits(ctx context.Context, c call, req wire.ListWaits) (wire.WaitList, 
 	out := wire.WaitList{Waits: make([]wire.Wait, len(page.Waits)), NextCursor: page.NextCursor}
 	for i, w := range page.Waits {
 		out.Waits[i] = wire.Wait{
-			RunID: w.RunID, WorkflowID: w.WorkflowID, Effect: w.Effect, Attempt: w.Attempt, Type: w.Type, Keys: orEmpty(w.Keys), From: w.From, State: w.State,
-			Attempts: w.Attempts, NextAttemptAt: wire.At(w.NextAttemptAt), LastError: w.LastError, Event: w.Held, Number: w.Number,
+			RunID: w.RunID, WorkflowID: w.WorkflowID, Effect: w.Effect, Attempt: w.Attempt, Type: w.Type, Keys: orEmpty(w.Keys), From: w.From,
+			Deadline: wire.At(w.Deadline), State: w.State, Attempts: w.Attempts, NextAttemptAt: wire.At(w.NextAttemptAt), LastError: w.LastError, Event: w.Held, Number: w.Number,
 			RegisteredAt: wire.At(w.RegisteredAt), Corrupt: w.Corrupt != nil,
 		}
 	}

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/wire"
@@ -24,6 +25,18 @@ func From(source string) AwaitOption {
 	return func(w *rendezvous.Wait) { w.From = source }
 }
 
+// Within gives a wait that long, from its registration on: an event answers that is received before. After it Await answers ErrTimedOut.
+func Within(d time.Duration) AwaitOption {
+	d = max(d, 0)
+	return func(w *rendezvous.Wait) { w.DeadlineAfter = &d }
+}
+
+// Until is [Within] with an instant, which is the same on every replay: it comes from the input, an answer or an outcome, not from a clock. The zero time is
+// no deadline.
+func Until(at time.Time) AwaitOption {
+	return func(w *rendezvous.Wait) { w.Deadline = at }
+}
+
 // Answer is the event that answered a wait.
 type Answer struct {
 	Payload
@@ -38,7 +51,8 @@ type Answer struct {
 // handler returns; a handler may register several waits before it does. effect is the wait's name in its run: each wait needs one of its own.
 //
 // Other answers: ErrCancelled when a cancel is requested (the wait is withdrawn), ErrPausing, ErrTimedOut, ErrWithdrawn, and conflict when the effect was
-// registered with another type, keys or source.
+// registered with another type, keys, source or instant. A wait with a deadline, of [Within] or [Until], that is over asks for what is there already: it is
+// answered, or ErrTimedOut at once.
 func (r *Run) Await(ctx context.Context, effect, eventType string, opts ...AwaitOption) (*Answer, error) {
 	w := rendezvous.Wait{WaitID: rendezvous.WaitID{RunID: r.id, Effect: effect}, Type: eventType}
 	for _, o := range opts {
@@ -57,7 +71,7 @@ func (r *Run) Await(ctx context.Context, effect, eventType string, opts ...Await
 }
 
 func (r *Run) await(ctx context.Context, w rendezvous.Wait) (*Answer, error) {
-	opened, closed, err := r.standing(w)
+	opened, closed, err := r.standing(&w)
 	switch {
 	case err != nil:
 		return nil, err
@@ -76,10 +90,11 @@ func (r *Run) await(ctx context.Context, w rendezvous.Wait) (*Answer, error) {
 	return r.register(ctx, w)
 }
 
-// standing is how the history says the wait stands.
-func (r *Run) standing(w rendezvous.Wait) (opened bool, closed *rendezvous.Record, err error) {
+// standing is how the history says the wait stands. It gives w its effect key, and its attempt if there is to be another.
+func (r *Run) standing(w *rendezvous.Wait) (opened bool, closed *rendezvous.Record, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	w.Effect = r.journal.wait(w.Effect)
 	e := r.journal.effects[w.Effect]
 	if e == nil {
 		return false, nil, nil
@@ -87,15 +102,34 @@ func (r *Run) standing(w rendezvous.Wait) (opened bool, closed *rendezvous.Recor
 	if !e.isWait() {
 		return false, nil, usedOtherwise(w.Effect)
 	}
-	var d rendezvous.WaitRegisteredData
-	if err := rendezvous.DecodeData(e.opened, &d); err != nil {
+	if w.Attempt = e.attempt(); e.anew {
+		w.Attempt++
+		return false, nil, nil
+	}
+	was, err := registeredAs(e.opened)
+	if err != nil {
 		return false, nil, err
 	}
-	if what := w.SameAs(rendezvous.Wait{Type: d.Type, Keys: d.Keys, From: d.From}); what != "" {
+	if what := w.SameAs(was); what != "" {
 		return false, nil, rendezvous.Errorf(rendezvous.CodeConflict, "wait %q of this run was registered with other values (%s); a handler names the same on every replay, so choose another effect",
 			w.Effect, what).With("what", what).With("effect", w.Effect)
 	}
 	return true, e.closed, nil
+}
+
+// registeredAs is what the record says of a wait. The instant of a deadline that was given as a duration is not known before the history is read.
+func registeredAs(r rendezvous.Record) (rendezvous.Wait, error) {
+	var d rendezvous.WaitRegisteredData
+	if err := rendezvous.DecodeData(r, &d); err != nil {
+		return rendezvous.Wait{}, err
+	}
+	w := rendezvous.Wait{Type: d.Type, Keys: d.Keys, From: d.From}
+	if d.Deadline == "" {
+		return w, nil
+	}
+	var err error
+	w.Deadline, err = rendezvous.ParseInstant("deadline", d.Deadline)
+	return w, err
 }
 
 func usedOtherwise(effect string) error {
@@ -104,15 +138,23 @@ func usedOtherwise(effect string) error {
 
 // register asks the plane, and books what it recorded: the registration unless it was there, and the answer if there is one.
 func (r *Run) register(ctx context.Context, w rendezvous.Wait) (*Answer, error) {
-	got, err := r.client.RegisterWait(ctx, wire.RegisterWait{
-		RunID: r.id, Epoch: r.lease.epoch, Effect: w.Effect, Type: w.Type, Keys: w.Keys, From: w.From,
-	})
+	req := wire.RegisterWait{
+		RunID: r.id, Epoch: r.lease.epoch, Effect: w.Effect, Attempt: w.Attempt, Type: w.Type, Keys: w.Keys, From: w.From, Deadline: wire.DueAt(w.Deadline),
+	}
+	data := rendezvous.WaitRegisteredData{Type: w.Type, Keys: w.Keys, From: w.From}
+	if !w.Deadline.IsZero() {
+		data.Deadline = rendezvous.FormatInstant(w.Deadline)
+	}
+	if w.DeadlineAfter != nil {
+		req.DeadlineAfterMS = new(milliseconds(*w.DeadlineAfter))
+	}
+	got, err := r.client.RegisterWait(ctx, req)
 	if err != nil {
 		return nil, r.refused(err)
 	}
 	records := []rendezvous.Record{{
 		Seq: r.seen() + 1, RunID: r.id, Kind: rendezvous.WaitRegistered, V: rendezvous.KindVersion, Effect: w.Effect, Attempt: w.Attempt,
-		Data: rendezvous.EncodeData(rendezvous.WaitRegisteredData{Type: w.Type, Keys: w.Keys, From: w.From}),
+		Data: rendezvous.EncodeData(data),
 	}}
 	if got.Answered != nil && got.Answered.Omitted {
 		got.Answered = nil // its payload is read with the history, or that says how
@@ -132,7 +174,7 @@ func (r *Run) register(ctx context.Context, w rendezvous.Wait) (*Answer, error) 
 	} else if err := r.takeOr(ctx, got.Seq, records); err != nil {
 		return nil, err
 	}
-	_, closed, err := r.standing(w)
+	_, closed, err := r.standing(&w)
 	if err != nil {
 		return nil, err
 	}
@@ -151,10 +193,13 @@ func (r *Run) Withdraw(ctx context.Context, effect, reason string) (*Answer, err
 		return nil, err
 	}
 	r.mu.Lock()
+	effect = r.journal.wait(effect)
 	e := r.journal.effects[effect]
 	r.mu.Unlock()
 	switch {
 	case e == nil:
+		return nil, nil
+	case e.isWait() && e.anew:
 		return nil, nil
 	case !e.isWait():
 		return nil, usedOtherwise(effect)

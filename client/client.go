@@ -18,6 +18,7 @@ import (
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/wire"
 )
 
 // Where `rendezvous up` listens unless told otherwise.
@@ -172,7 +173,11 @@ func (c *Client) Call(ctx context.Context, verb string, request, reply any) erro
 	ctx, span := c.opts.Tracer.Start(ctx, verb, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("rpc.system.name", "rendezvous"), attribute.String("rpc.method", verb), attribute.String("rendezvous.tenant", c.opts.Tenant)))
 	defer span.End()
-	raw, err := retried(ctx, c.opts, reads[verb], func(ctx context.Context) ([]byte, error) {
+	o := c.opts
+	if h, ok := request.(wire.ReadHistory); ok {
+		o.Timeout += time.Duration(min(max(h.WaitMS, 0), mostWait.Milliseconds())) * time.Millisecond
+	}
+	raw, err := retried(ctx, o, reads[verb], func(ctx context.Context) ([]byte, error) {
 		return c.verbs.call(ctx, c.opts.Tenant, verb, body)
 	})
 	if err == nil && reply != nil {
@@ -186,10 +191,14 @@ func (c *Client) Call(ctx context.Context, verb string, request, reply any) erro
 	return err
 }
 
+// mostWait is the longest that a long poll may last.
+const mostWait = 30 * time.Second
+
 // reads are the verbs that change nothing: their lost replies are unavailable, not commit_unknown.
 var reads = map[string]bool{
 	"events.explain": true, "waits.explain": true,
 	"events.get": true, "runs.get": true, "runs.list": true, "runs.count": true, "runs.chain": true, "runs.history": true, "waits.list": true,
+	"timers.list": true, "shards.list": true,
 	"deadletters.list": true, "deadletters.count": true, "system.info": true, "system.check": true,
 }
 

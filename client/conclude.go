@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/wire"
@@ -30,13 +31,30 @@ func (r *Run) Cancel(ctx context.Context) error {
 	return r.conclude(ctx, c)
 }
 
+// ContinueOption says more of the run that a run continues as.
+type ContinueOption func(*wire.StartRun)
+
+// NextWithin gives the next run a deadline of its own, that long from its start.
+func NextWithin(d time.Duration) ContinueOption {
+	return func(s *wire.StartRun) { s.DeadlineAfterMS = new(milliseconds(d)) }
+}
+
+// NextUntil is [NextWithin] with an instant.
+func NextUntil(at time.Time) ContinueOption {
+	return func(s *wire.StartRun) { s.Deadline = wire.DueAt(at) }
+}
+
 // ContinueAsNew ends the run and begins the workflow's next one with that input and an empty history; the handler returns, and is called for the next
-// run. Waits of this one end; effects must be done.
-func (r *Run) ContinueAsNew(ctx context.Context, input Payload) error {
+// run. Waits, timers and the deadline of this one end; effects must be done.
+func (r *Run) ContinueAsNew(ctx context.Context, input Payload, opts ...ContinueOption) error {
 	if err := input.check(); err != nil {
 		return err
 	}
-	return r.conclude(ctx, wire.Conclude{Outcome: rendezvous.StatusContinued, Next: &wire.StartRun{RunID: NewID(), Input: input.Wire()}})
+	next := wire.StartRun{RunID: NewID(), Input: input.Wire()}
+	for _, o := range opts {
+		o(&next)
+	}
+	return r.conclude(ctx, wire.Conclude{Outcome: rendezvous.StatusContinued, Next: &next})
 }
 
 func (r *Run) conclude(ctx context.Context, c wire.Conclude) error {

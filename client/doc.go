@@ -32,6 +32,22 @@
 //		return run.Complete(ctx, paid.Payload)
 //	}
 //
+// It waits for time as it waits for events: Sleep arms a timer, and goes on when the timer has fired, days later and elsewhere if need be; Within gives an
+// Await a deadline, after which it answers ErrTimedOut:
+//
+//	_, err := run.Await(ctx, "payment", "payment.received", client.OnKey("order", o.ID), client.Within(48*time.Hour))
+//	switch {
+//	case errors.Is(err, client.ErrTimedOut):
+//		return run.Fail(ctx, "not_paid", "nobody paid within two days")
+//	case err != nil:
+//		return err
+//	}
+//	if err := run.Sleep(ctx, "returns", 14*24*time.Hour); err != nil {
+//		return err
+//	}
+//
+// A deadline of the whole run is its starter's: wire.StartRun has it. When it is over the run ends as timed_out, whoever drives it; its handler's context ends.
+//
 // Therefore a handler decides by its input, its answers and outcomes alone: what it reads elsewhere (a clock, a table, a random number) it reads in a Do.
 // What it returns says how the run goes on:
 //

@@ -164,7 +164,7 @@ func (e *effect) outcome(key, name string) (attempt int, open bool, out Payload,
 	if err := rendezvous.DecodeData(*e.closed, &d); err != nil {
 		return 0, false, out, err
 	}
-	if d.Retryable {
+	if d.Retryable || e.anew {
 		return e.attempt() + 1, false, out, nil
 	}
 	return 0, false, out, &Failure{Code: d.Code, Reason: d.Reason}

@@ -43,10 +43,11 @@ func (f *Failure) Is(target error) bool {
 // Failed is a Failure that no repetition betters.
 func Failed(code, reason string) error { return &Failure{Code: code, Reason: reason} }
 
-// Failures of waits: errors.Is(err, ErrTimedOut).
+// Failures of waits and sleeps: errors.Is(err, ErrTimedOut).
 var (
-	ErrTimedOut  = &Failure{Code: "wait_timed_out"}
-	ErrWithdrawn = &Failure{Code: "wait_withdrawn"}
+	ErrTimedOut       = &Failure{Code: "wait_timed_out"}
+	ErrWithdrawn      = &Failure{Code: "wait_withdrawn"}
+	ErrTimerCancelled = &Failure{Code: "timer_cancelled"}
 )
 
 var (

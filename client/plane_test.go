@@ -54,6 +54,7 @@ type plane struct {
 	broker *messaging.Embedded
 	conn   *messaging.Conn
 	inbox  *ingest.Inbox
+	sender *notify.Sender
 	door   *httptest.Server
 	faults *faults
 	log    *slog.Logger
@@ -86,6 +87,7 @@ func newPlane(t *testing.T, s settings) *plane {
 	meter := metricnoop.NewMeterProvider().Meter("test")
 	sender, err := notify.New(p.conn, quiet, s.tracer, meter)
 	must(t, err)
+	p.sender = sender
 	doorMetrics, err := ingest.NewMetrics(meter)
 	must(t, err)
 	door := ingest.NewDoor(st, sender, group.Config{}, s.tracer, doorMetrics)
@@ -127,6 +129,28 @@ func newPlane(t *testing.T, s settings) *plane {
 		must(t, st.Close())
 	})
 	return p
+}
+
+// fire records what is due, as a timer-worker that owns every shard does, and answers how much that was.
+func (p *plane) fire() int {
+	p.t.Helper()
+	pod, err := p.store.PoolHandle(store.PoolTimer, "test/"+client.NewID())
+	must(p.t, err)
+	all := make([]int, p.store.Shards())
+	for i := range all {
+		all[i] = i
+	}
+	won, err := pod.AcquireOwnedShards(p.t.Context(), all, store.MinShardTTL)
+	must(p.t, err)
+	var owned []store.ShardEpoch
+	for _, s := range won.Won {
+		owned = append(owned, store.ShardEpoch{Shard: s.Shard, Epoch: s.Epoch})
+	}
+	page, err := pod.FireDueTimers(p.t.Context(), owned, 0)
+	must(p.t, err)
+	must(p.t, pod.ReleaseOwnedShards(p.t.Context(), owned))
+	p.sender.Try(p.t.Context(), page.Notices)
+	return len(page.Fires)
 }
 
 // dial makes a client: over HTTP with NATS beside it, or over NATS alone.

@@ -20,7 +20,8 @@ func (c *Client) GetRun(ctx context.Context, ref wire.WorkflowRef) (wire.Workflo
 	return call[wire.Workflow](ctx, c, "runs.get", ref)
 }
 
-// ListRuns reads a page of workflows, newest start first.
+// ListRuns reads a page of workflows, newest start first. A page looks at 10,000 rows: where few pass the filter it may be short, even empty, and NextCursor alone
+// says whether there is more.
 func (c *Client) ListRuns(ctx context.Context, r wire.ListRuns) (wire.RunList, error) {
 	return call[wire.RunList](ctx, c, "runs.list", r)
 }
@@ -35,7 +36,7 @@ func (c *Client) RunChain(ctx context.Context, ref wire.WorkflowRef) (wire.Chain
 	return call[wire.Chain](ctx, c, "runs.chain", ref)
 }
 
-// HistoryPage reads a page of records; WaitMS lets it wait for new ones.
+// HistoryPage reads a page of records; WaitMS lets it wait for new ones, so much longer than [Options].Timeout.
 func (c *Client) HistoryPage(ctx context.Context, r wire.ReadHistory) (wire.History, error) {
 	return call[wire.History](ctx, c, "runs.history", r)
 }
@@ -116,7 +117,34 @@ func (c *Client) ResumeRun(ctx context.Context, r wire.ActOnRun) (wire.Acted, er
 	return call[wire.Acted](ctx, c, "runs.resume", r)
 }
 
-// ListWaits reads a page of waits.
+// ReopenRun lifts the seal of a workflow's last run that failed or was cancelled: its timers and its deadline are back at their instants, its waits are
+// registered again by its driver. The batch id is minted when empty. Errors: conflict with the status.
+func (c *Client) ReopenRun(ctx context.Context, r wire.ReopenRun) (wire.Reopened, error) {
+	return call[wire.Reopened](ctx, c, "runs.reopen", r)
+}
+
+// ArmTimer arms a timer of a run, over one of its name that is live, fired or cancelled. The batch id is minted when empty; a caller that may call again names
+// it. Inside a handler, see [Run.Sleep].
+func (c *Client) ArmTimer(ctx context.Context, r wire.ArmTimer) (wire.Armed, error) {
+	return call[wire.Armed](ctx, c, "timers.arm", r)
+}
+
+// CancelTimer cancels a timer of a run, or says why there is nothing to cancel. The batch id is minted when empty.
+func (c *Client) CancelTimer(ctx context.Context, r wire.CancelTimer) (wire.CancelledTimer, error) {
+	return call[wire.CancelledTimer](ctx, c, "timers.cancel", r)
+}
+
+// ListTimers reads a page of live armings, soonest first; of a run among its workflow's it may be short, even empty, and not the last.
+func (c *Client) ListTimers(ctx context.Context, r wire.ListTimers) (wire.TimerList, error) {
+	return call[wire.TimerList](ctx, c, "timers.list", r)
+}
+
+// ListShards says who owns which shard.
+func (c *Client) ListShards(ctx context.Context, r wire.ListShards) (wire.ShardList, error) {
+	return call[wire.ShardList](ctx, c, "shards.list", r)
+}
+
+// ListWaits reads a page of waits. It may be short, even empty, and not the last, as one of [Client.ListRuns].
 func (c *Client) ListWaits(ctx context.Context, r wire.ListWaits) (wire.WaitList, error) {
 	return call[wire.WaitList](ctx, c, "waits.list", r)
 }
@@ -173,6 +201,15 @@ func withTokens(verb string, request any) any {
 		}
 		return r
 	case wire.Append:
+		r.BatchID = minted(r.BatchID)
+		return r
+	case wire.ReopenRun:
+		r.BatchID = minted(r.BatchID)
+		return r
+	case wire.ArmTimer:
+		r.BatchID = minted(r.BatchID)
+		return r
+	case wire.CancelTimer:
 		r.BatchID = minted(r.BatchID)
 		return r
 	case wire.RequeueLetters:

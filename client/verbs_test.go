@@ -60,6 +60,16 @@ func TestEveryVerbAnswersOverBothTransports(t *testing.T) {
 			t.Fatalf("an unknown event: %v", err)
 		}
 
+		nap := ok(c.ArmTimer(ctx, wire.ArmTimer{RunID: s.RunID, Epoch: l.Epoch, TimerID: "nap", AfterMS: new(int64(60_000))}))(t)
+		timers := ok(c.ListTimers(ctx, wire.ListTimers{RunID: s.RunID}))(t).Timers
+		eq(t, "timers", len(timers), 1)
+		eq(t, "its arming", timers[0].ArmedSeq, nap.ArmedSeq)
+		eq(t, "its cancellation", ok(c.CancelTimer(ctx, wire.CancelTimer{RunID: s.RunID, Epoch: l.Epoch, TimerID: "nap"}))(t).Outcome, "cancelled")
+		eq(t, "shards", len(ok(c.ListShards(ctx, wire.ListShards{}))(t).Shards), rendezvous.DefaultShards)
+		other := ok(c.StartRun(ctx, wire.StartRun{Type: "order", Queue: "by-hand", DeadlineAfterMS: new(int64(60_000))}))(t)
+		ok(c.CancelRun(ctx, wire.ActOnRun{RunID: other.RunID, Now: true}))(t)
+		eq(t, "reopening", ok(c.ReopenRun(ctx, wire.ReopenRun{RunID: other.RunID}))(t).Timers, 1)
+
 		page := ok(c.Collect(ctx, s.RunID, l.Epoch))(t)
 		eq(t, "suspension", ok(c.Suspend(ctx, s.RunID, l.Epoch, page.HeadSeq, false))(t).Outcome, "suspended")
 		eq(t, "a second release", ok(c.ReleaseLease(ctx, s.RunID, l.Epoch))(t).Outcome, "not_held")
@@ -106,9 +116,17 @@ func TestLostRepliesAreCalledAgainAndNothingHappensTwice(t *testing.T) {
 	if r.Answered == nil {
 		t.Fatalf("the wait is not answered: %+v", r)
 	}
-	end := ok(c.Conclude(ctx, wire.Conclude{RunID: s.RunID, Epoch: l.Epoch, ExpectedSeq: r.Seq, Outcome: rendezvous.StatusCompleted}))(t)
+	armed := ok(c.ArmTimer(ctx, wire.ArmTimer{RunID: s.RunID, Epoch: l.Epoch, TimerID: "nap", AfterMS: new(int64(60_000))}))(t)
+	eq(t, "the arming was there already", armed.Again, true)
+	cancelled := ok(c.CancelTimer(ctx, wire.CancelTimer{RunID: s.RunID, Epoch: l.Epoch, TimerID: "nap"}))(t)
+	eq(t, "so was its end", cancelled.Again, true)
+	end := ok(c.Conclude(ctx, wire.Conclude{RunID: s.RunID, Epoch: l.Epoch, ExpectedSeq: cancelled.Seq, Outcome: rendezvous.StatusFailed, Code: "late"}))(t)
 	eq(t, "the conclusion was there already", end.Again, true)
-	for _, verb := range []string{"runs.start", "runs.acquire", "runs.append", "events.put", "waits.register", "runs.conclude"} {
+	reopened := ok(c.ReopenRun(ctx, wire.ReopenRun{RunID: s.RunID}))(t)
+	eq(t, "the reopening was there already", reopened.Again, true)
+	for _, verb := range []string{
+		"runs.start", "runs.acquire", "runs.append", "events.put", "waits.register", "timers.arm", "timers.cancel", "runs.conclude", "runs.reopen",
+	} {
 		eq(t, "tries of "+verb, p.faults.count(verb), 3)
 	}
 	p.faults.set(nil)
@@ -118,7 +136,10 @@ func TestLostRepliesAreCalledAgainAndNothingHappensTwice(t *testing.T) {
 	for i, r := range records {
 		kinds[i] = r.Kind
 	}
-	want := []rendezvous.Kind{rendezvous.RunStarted, rendezvous.Note, rendezvous.WaitRegistered, rendezvous.WaitAnswered, rendezvous.RunCompleted}
+	want := []rendezvous.Kind{
+		rendezvous.RunStarted, rendezvous.Note, rendezvous.WaitRegistered, rendezvous.WaitAnswered,
+		rendezvous.TimerStarted, rendezvous.TimerCancelled, rendezvous.RunFailed, rendezvous.RunReopened,
+	}
 	if !slices.Equal(kinds, want) {
 		t.Fatalf("history %v, want %v", kinds, want)
 	}

@@ -9,8 +9,6 @@ import (
 
 // Explainer says why an event or a wait did not match (sweep.md section 7). They are reads: they lock, claim and change nothing, read one snapshot at the
 // store's now, stay in the tenant, and answer no payload (SW-32). A row that does not decode is ErrCorrupt.
-//
-// Waits have no deadlines yet. So what the contract says of them cannot occur and has no word here: the verdict overdue and the reason arrived_late.
 type Explainer interface {
 	// ExplainEvent says how an event stands; one that nobody knows is the verdict unknown, no error.
 	ExplainEvent(ctx context.Context, id rendezvous.EventID) (Explanation, error)
@@ -49,6 +47,7 @@ type Facts struct {
 	From         string    // a wait's
 	Target       string    // an event's: the run it is for
 	RegisteredAt time.Time // a wait's
+	Deadline     time.Time // a wait's, if it has one
 	Other        *Wants    // of a pair: the wait's side
 	ReceivedAt   time.Time // an event's
 
@@ -56,11 +55,11 @@ type Facts struct {
 	Wait       *rendezvous.WaitID  // another wait: holding, answered, met, or going first
 	WorkflowID string              // of the run that the facts are about
 	Seq        int64               // of the record that closed the wait
-	Since      time.Time           // held, expired, kept, offer_due: since when
+	Since      time.Time           // held, expired, kept, offer_due, overdue: since when
 	At         time.Time           // delivered, dead, closed, ended: when
 	Waited     time.Duration       // delivered: from its arrival to the record
 
-	Hold          *Hold // held
+	Hold          *Hold // held, overdue
 	Death         *Death
 	Erased        bool
 	Purged        bool
@@ -74,12 +73,13 @@ type Facts struct {
 
 // Wants is what a wait waits for.
 type Wants struct {
-	Type string
-	Keys []rendezvous.Key
-	From string
+	Type     string
+	Keys     []rendezvous.Key
+	From     string
+	Deadline time.Time // zero: none
 }
 
-// Hold is what a standing claim waits for.
+// Hold is what a standing claim, or a deadline that is over, waits for.
 type Hold struct {
 	State         rendezvous.HoldState
 	Owner         string        // leased
@@ -111,10 +111,10 @@ type Reason struct {
 	Event   *rendezvous.EventID   // the older event; the one that a wait is parked with, or was answered by
 	Wait    *rendezvous.WaitID    // the older wait; the one that claimed or consumed the event
 	Seq     int64                 // event_consumed, wait_closed: the record
-	Since   time.Time             // when it became so
+	Since   time.Time             // when it became so; arrived_late: the deadline
 	Dead    rendezvous.DeadReason // event_dead, event_erased: why the event died, if it did
 	Closed  rendezvous.Closing    // wait_closed
-	Outcome rendezvous.Kind       // run_sealed
+	Outcome rendezvous.Kind       // run_sealed; wait_closed by a conclusion that was reopened since
 }
 
 // Hint is what two sides nearly have in common, as each spells it.

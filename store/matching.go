@@ -144,6 +144,7 @@ type ParkedPage struct {
 // Parked is a tenant's view of its parked waits, for operators.
 type Parked interface {
 	// ParkedWaits lists parked waits, quarantined last, by (next_attempt_at, number). Claims nothing; never an idle wait (EV-64).
+	// A page may be short, even empty, and not the last, as one of Waiting (EV-88).
 	ParkedWaits(ctx context.Context, f WaitFilter, limit int, cursor string) (ParkedPage, error)
 	// QuarantinedWaits lists by (quarantined_at, number).
 	QuarantinedWaits(ctx context.Context, limit int, cursor string) (WaitPage, error)

@@ -321,9 +321,10 @@ type Histories interface {
 	ReadRunChain(ctx context.Context, workflowID string, afterSeq int64, limit int) ([]RunSummary, error)
 	// DescribeWorkflow answers one workflow by its id or by one of its runs'; ErrNotFound otherwise.
 	DescribeWorkflow(ctx context.Context, ref WorkflowRef) (Workflow, error)
-	// QueryWorkflows lists by (started_at descending, workflow id); it opens no history and takes no lock (HI-38).
+	// QueryWorkflows lists by (started_at descending, workflow id); it opens no history and takes no lock (HI-38). A page looks at
+	// a bounded number of rows: with a filter it may be short, even empty, and not the last (HI-49).
 	QueryWorkflows(ctx context.Context, f WorkflowFilter, limit int, cursor string) (WorkflowPage, error)
-	// CountWorkflows counts what passes the filter, up to most (0: all); capped says that counting stopped there.
+	// CountWorkflows counts what passes the filter, up to most (0: all); capped says that counting stopped there. It looks at all rows until then.
 	CountWorkflows(ctx context.Context, f WorkflowFilter, most int) (n int, capped bool, err error)
 }
 
@@ -379,6 +380,9 @@ type UnmetPair struct {
 type Repairer interface {
 	// AbandonedRuns lists expired leases by (expires_at, tenant, workflow id); cursor is opaque, "" starts (RN-28). A read.
 	AbandonedRuns(ctx context.Context, limit int, cursor string) (rows []AbandonedRun, next string, err error)
+	// DueLeases is the same for the pass that ends them, fair by tenant (S3): each page has every tenant's share of what is behind the cursor, in that order, and
+	// next is below all that got no place. A lease that stays is met again; it hides none (SW-25). A read.
+	DueLeases(ctx context.Context, limit int, cursor string) (rows []AbandonedRun, next string, err error)
 	// ReclaimRun ends 1..500 abandoned leases, if they are still exactly as seen (RN-37, RN-60).
 	ReclaimRun(ctx context.Context, items []ReclaimItem) ([]Reclaimed, error)
 	// TakeWoken hands out woken runs that nobody drives and moves their next notice: 10 s doubling to 10 min (RN-17), fair by tenant.

@@ -28,6 +28,7 @@ type Queue interface {
 	Sweeper
 	Pools
 	Enumerations
+	Retainer
 	// Now is the store's now.
 	Now(ctx context.Context) (time.Time, error)
 	// Depths counts what is live, for gauges.

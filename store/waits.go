@@ -147,6 +147,7 @@ type Waits interface {
 	// UnsubscribeRun withdraws every wait of a run. The history says what is answered; unanswered is the caller's belief (EV-74, EV-75).
 	// Again on a sealed run: the summary its conclusion kept.
 	UnsubscribeRun(ctx context.Context, run string, epoch int64, unanswered []string, at time.Time) (Retired, Notices, error)
-	// Waiting lists waits by number, one entry per wait. Default 100, maximum 1,000.
+	// Waiting lists waits by number, one entry per wait. Default 100, maximum 1,000. A page looks at a bounded number of rows: with a filter it may be short,
+	// even empty, and not the last (EV-88). Those of one run are found by index.
 	Waiting(ctx context.Context, f WaitFilter, limit int, cursor string) (WaitPage, error)
 }

@@ -18,6 +18,7 @@ type Store interface {
 	store.Redeliverer
 	store.Repairer
 	store.Sweeper
+	store.Retainer
 	Now(ctx context.Context) (time.Time, error)
 	Depths(ctx context.Context) (store.Depths, error)
 }
@@ -42,15 +43,21 @@ type Deps struct {
 
 // Config times the passes. The zero value takes the contract's numbers (sweep.md section 2).
 type Config struct {
-	Tick   time.Duration // of every pass but woken: 5 s
-	Woken  time.Duration // of woken, and of the look at the depths: 10 s
-	Pages  int           // pages a saturated pass may work in one tick: 20
-	Page   time.Duration // budget of one page: 2 s
-	Grace  time.Duration // how long an unmet pair may be on its way: 2 s
-	Window time.Duration // how long an event without an expiry of its own may wait: 1 h
+	Tick      time.Duration // of every pass but woken and retention: 5 s
+	Woken     time.Duration // of woken, and of the look at the depths: 10 s
+	Retention time.Duration // of retention: 10 min
+	Pages     int           // pages a saturated pass may work in one tick: 20
+	Page      time.Duration // budget of one page: 2 s
+	Grace     time.Duration // how long an unmet pair may be on its way: 2 s
+	Window    time.Duration // how long an event without an expiry of its own may wait: 1 h
+	// RetainDead is how long a dead letter is kept: 30 d; Forever keeps all.
+	RetainDead time.Duration
 	// Reported, when not nil, is called with the report of every tick, after it.
 	Reported func(Report)
 }
+
+// Forever is the time of what retention leaves alone.
+const Forever time.Duration = -1
 
 func (c Config) withDefaults() Config {
 	def := func(d *time.Duration, v time.Duration) {
@@ -60,9 +67,13 @@ func (c Config) withDefaults() Config {
 	}
 	def(&c.Tick, 5*time.Second)
 	def(&c.Woken, 10*time.Second)
+	def(&c.Retention, 10*time.Minute)
 	def(&c.Page, 2*time.Second)
 	def(&c.Grace, 2*time.Second)
 	def(&c.Window, time.Hour)
+	if c.RetainDead == 0 {
+		c.RetainDead = 30 * 24 * time.Hour
+	}
 	if c.Pages <= 0 {
 		c.Pages = 20
 	}

@@ -6,6 +6,7 @@
 //   - unmet: a live event that meets an open wait is offered to it.
 //   - woken: a run with news that nobody drives is told of again.
 //   - unclaimed: a live event that nobody wanted in its window becomes a dead letter.
+//   - retention: a dead letter whose time is over is purged.
 //   - exhausted: messages that ran out of deliveries are counted. The passes above find the rows they spoke of.
 //
 // # Who decides what

@@ -12,11 +12,10 @@ import (
 	"github.com/rendezvous-events/rendezvous/sweep"
 )
 
-// SW-25, S3: beside tenants with 50,000 rows due in the pass parked and 10,000 in each other one, all due longer, another one's single row is handled in the first page. The pass leases is not
-// among these: it goes by the end of the lease alone (SW-24).
+// SW-25, S3: beside tenants with 50,000 rows due in the pass parked and 10,000 in each other one, all due longer, another one's single row is handled in the first page.
 func TestATenantWithManyDueRowsHidesNoOther(t *testing.T) {
 	const most, many = 50_000, 10_000
-	owed := map[storetest.Owed]string{storetest.OwedParked: "parked", storetest.OwedApart: "apart", storetest.OwedNotice: "called"}
+	owed := map[storetest.Owed]string{storetest.OwedParked: "parked", storetest.OwedApart: "apart", storetest.OwedNotice: "called", storetest.OwedLease: "left"}
 	p := newPlane(t)
 	storetest.BufferAll(t, p.store, storetest.EventsOf("unwanted", 0, many))
 	p.clock.Advance(time.Second)
@@ -36,8 +35,8 @@ func TestATenantWithManyDueRowsHidesNoOther(t *testing.T) {
 
 	w := p.sweep(nil, sweep.Config{Pages: 1})
 	r := w.tick(5 * time.Second)
-	for _, name := range []string{sweep.Parked, sweep.Unmet, sweep.Woken, sweep.Unclaimed} {
-		if got := pass(t, r, name); got.Pages != 1 || got.Handed != 500 || got.Err != nil || !got.Saturated {
+	for name, size := range map[string]int{sweep.Leases: 200, sweep.Parked: 500, sweep.Unmet: 500, sweep.Woken: 500, sweep.Unclaimed: 500} {
+		if got := pass(t, r, name); got.Pages != 1 || got.Handed != size || got.Err != nil || !got.Saturated {
 			t.Errorf("reported %+v", got)
 		}
 	}
@@ -53,7 +52,9 @@ func TestATenantWithManyDueRowsHidesNoOther(t *testing.T) {
 		}
 	}
 	told := p.sender.take().Resume
-	if !slices.ContainsFunc(told, func(r store.ResumeRef) bool { return r.Tenant == "called-one" }) {
-		t.Errorf("of %d notices none is the one run's", len(told))
+	for _, tenant := range []string{"called-one", "left-one"} {
+		if !slices.ContainsFunc(told, func(r store.ResumeRef) bool { return r.Tenant == tenant }) {
+			t.Errorf("of %d notices none is for the one run of %s", len(told), tenant)
+		}
 	}
 }

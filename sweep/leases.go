@@ -11,9 +11,9 @@ import (
 
 const leasesPage = 200
 
-// leases ends leases that ran out, longest over first (RN-37).
+// leases ends leases that ran out, longest over first and fair by tenant (RN-37, S3).
 func (w *Worker) leases(ctx context.Context) (page, error) {
-	rows, next, err := w.store.AbandonedRuns(ctx, leasesPage, w.leased)
+	rows, next, err := w.store.DueLeases(ctx, leasesPage, w.leased)
 	if err != nil {
 		w.leased = ""
 		return page{}, err

@@ -19,11 +19,14 @@ const (
 	Woken     = "woken"
 	Unclaimed = "unclaimed"
 	Exhausted = "exhausted"
+	Retention = "retention"
 )
 
 // Passes are the names of all, in the order of a tick, which matters twice: leases end before parked waits are tried, and unmet pairs are offered before anything
 // is retired as unclaimed.
-func Passes() []string { return []string{Leases, Parked, Unmet, Woken, Unclaimed, Exhausted} }
+func Passes() []string {
+	return []string{Leases, Parked, Unmet, Woken, Unclaimed, Exhausted, Retention}
+}
 
 // page is what one page of a pass did.
 type page struct {

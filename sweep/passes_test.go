@@ -157,7 +157,7 @@ func TestUnreadableLeasesHideNoneBehindThem(t *testing.T) {
 		if cursor == "" {
 			return []store.AbandonedRun{bad}, "behind", nil
 		}
-		rows, _, err := p.store.AbandonedRuns(ctx, 10, "")
+		rows, _, err := p.store.DueLeases(ctx, 10, "")
 		return rows, "", err
 	}}, sweep.Config{Pages: 1})
 	r := w.tick(time.Second)

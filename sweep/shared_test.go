@@ -75,8 +75,8 @@ type together struct {
 	all  chan struct{}
 }
 
-func (s *together) AbandonedRuns(ctx context.Context, limit int, cursor string) ([]store.AbandonedRun, string, error) {
-	rows, next, err := s.Store.AbandonedRuns(ctx, limit, cursor)
+func (s *together) DueLeases(ctx context.Context, limit int, cursor string) ([]store.AbandonedRun, string, error) {
+	rows, next, err := s.Store.DueLeases(ctx, limit, cursor)
 	s.mu.Lock()
 	if s.want--; s.want == 0 {
 		close(s.all)
@@ -98,7 +98,7 @@ func TestAThousandAbandonedRunsAreReclaimedInOrder(t *testing.T) {
 	p.clock.Advance(2 * time.Hour)
 	bad := store.AbandonedRun{Tenant: "acme", WorkflowRef: store.WorkflowRef{WorkflowID: "bad"}, Corrupt: rendezvous.Errorf(rendezvous.CodeCorrupt, "does not decode")}
 	w := p.sweep(broken{p.store, func(ctx context.Context, cursor string) ([]store.AbandonedRun, string, error) {
-		rows, next, err := p.store.AbandonedRuns(ctx, 200, cursor)
+		rows, next, err := p.store.DueLeases(ctx, 200, cursor)
 		if cursor == "" {
 			rows = append([]store.AbandonedRun{bad}, rows...)
 		}

@@ -44,6 +44,11 @@ func (w *Worker) tick(ctx context.Context) {
 	r := Report{At: began, Passes: make([]PassReport, len(turns))}
 	for i, t := range turns {
 		t.settle()
+		if t.report.Saturated { // S7: it does not wait for its next turn
+			if next := began.Add(jitter(w.cfg.Tick)); next.Before(t.pass.due) {
+				t.pass.due = next
+			}
+		}
 		r.Passes[i] = t.report
 		w.metrics.pass(ctx, t.report)
 	}
@@ -141,6 +146,9 @@ func (w *Worker) tell(ctx context.Context, p PassReport) {
 		level, says = slog.LevelDebug, "notices sent again"
 	case p.Done+p.Failed+p.Released+p.Quarantined == 0:
 		level, says = slog.LevelDebug, "pass deferred"
+	}
+	if p.Pass == Retention {
+		says = "what was kept for its time is gone"
 	}
 	if len(p.Types) > 0 {
 		says = "events became dead letters"

@@ -26,6 +26,7 @@ type Worker struct {
 
 	leased string // cursor of the pass leases: rows that stay, unreadable ones, hide none behind them
 	unmet  string // cursor of the pass unmet
+	old    string // cursor of the old letters
 	given  givenUp
 	seen   atomic.Pointer[store.Depths]
 	seenAt atomic.Pointer[time.Time] // the store's now of that look
@@ -48,6 +49,7 @@ func New(s Store, stream Stream, d Deps, cfg Config) (*Worker, error) {
 		{name: Woken, every: w.cfg.Woken, work: w.woken},
 		{name: Unclaimed, every: w.cfg.Tick, work: w.unclaimed},
 		{name: Exhausted, every: w.cfg.Tick, work: w.exhausted},
+		{name: Retention, every: w.cfg.Retention, work: w.retention},
 	}
 	w.depths = &pass{name: "depths", every: w.cfg.Woken, work: w.lookAtDepths}
 	w.last.Store(&Report{})

@@ -15,13 +15,13 @@ import (
 	"github.com/rendezvous-events/rendezvous/sweep"
 )
 
-// broken is a store whose AbandonedRuns does what the test says.
+// broken is a store whose DueLeases does what the test says.
 type broken struct {
 	sweep.Store
 	abandoned func(ctx context.Context, cursor string) ([]store.AbandonedRun, string, error)
 }
 
-func (b broken) AbandonedRuns(ctx context.Context, _ int, cursor string) ([]store.AbandonedRun, string, error) {
+func (b broken) DueLeases(ctx context.Context, _ int, cursor string) ([]store.AbandonedRun, string, error) {
 	return b.abandoned(ctx, cursor)
 }
 

@@ -14,10 +14,10 @@ import (
 type aim struct {
 	epoch    int64 // 0: listened to, not adopted yet
 	due      time.Time
-	armed    bool // something is armed: due says when
+	armed    bool      // something is armed: due says when
 	looked   time.Time // the last look, answered or not
 	lookBy   time.Time // ask anew then
-	look     bool // ask anew: a hint came, or it was never asked
+	look     bool      // ask anew: a hint came, or it was never asked
 	inFlight bool
 	stop     func()
 }
@@ -135,10 +135,10 @@ func (w *Worker) begin(ctx, calls context.Context, slots chan struct{}) time.Dur
 		}
 		part := due[:n]
 		due = due[n:]
-		w.fly(part)
+		f := w.fly(part)
 		go func() {
 			defer func() {
-				w.landed(part)
+				w.landed(f)
 				<-slots
 				signal(w.wake)
 			}()
@@ -158,6 +158,7 @@ func (w *Worker) due(now time.Time) (due []store.ShardEpoch, wait time.Duration)
 		case a.epoch == 0 || a.inFlight:
 		case a.look:
 			wait = 0
+		case a.armed && !a.due.After(now) && !w.store.IsCurrentOwner(s): // its lease is to be renewed, or lost: no page begins
 		case a.armed && !a.due.After(now):
 			due = append(due, store.ShardEpoch{Shard: s, Epoch: a.epoch})
 		case a.armed:
@@ -171,22 +172,33 @@ func (w *Worker) due(now time.Time) (due []store.ShardEpoch, wait time.Duration)
 	return due, max(wait, 0)
 }
 
-func (w *Worker) fly(shards []store.ShardEpoch) {
+// flight is a page under way.
+type flight struct {
+	shards []store.ShardEpoch
+	aims   []*aim
+	done   chan struct{}
+}
+
+func (w *Worker) fly(shards []store.ShardEpoch) *flight {
+	f := &flight{shards: shards, done: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range shards {
 		if a := w.shards[s.Shard]; a != nil {
 			a.inFlight = true
+			f.aims = append(f.aims, a)
 		}
 	}
+	w.flights = append(w.flights, f)
+	return f
 }
 
-func (w *Worker) landed(shards []store.ShardEpoch) {
+func (w *Worker) landed(f *flight) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range shards {
-		if a := w.shards[s.Shard]; a != nil {
-			a.inFlight = false
-		}
+	for _, a := range f.aims {
+		a.inFlight = false
 	}
+	w.flights = slices.DeleteFunc(w.flights, func(o *flight) bool { return o == f })
+	close(f.done)
 }

@@ -142,7 +142,7 @@ func (w *pod) own() {
 	all := make([]int, w.p.store.Shards())
 	for i := range all {
 		all[i] = i
-		must(w.p.t, w.Listen(i))
+		must(w.p.t, w.Subscribe(context.Background(), i))
 	}
 	got, err := w.handle.AcquireOwnedShards(context.Background(), all, store.MaxShardTTL)
 	must(w.p.t, err)

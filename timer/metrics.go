@@ -22,6 +22,7 @@ type metrics struct {
 	failed    metric.Int64Counter
 	stuck     metric.Int64Counter
 	repairs   metric.Int64Counter
+	walks     metric.Int64Counter
 	sizes     metric.Int64Histogram
 	duration  metric.Float64Histogram
 	lateness  metric.Float64Histogram
@@ -37,6 +38,7 @@ func newMetrics(m metric.Meter, w *Worker) (*metrics, error) {
 		failed:    i.Counter("rendezvous.timer.failed", "{page}", "Pages that failed as a whole, by code."),
 		stuck:     i.Counter("rendezvous.timer.stuck", "{timer}", "Failures of timers that failed 16 times in a row or more."),
 		repairs:   i.Counter("rendezvous.timer.repairs", "{timer}", "Timer rows that did not agree with their histories, by kind; 0 in a healthy system."),
+		walks:     i.Counter("rendezvous.timer.walks", "{walk}", "Walks over the live workflows that reconcile timers, those that came to their end."),
 		sizes:     i.Sizes("rendezvous.timer.page.size", "{timer}", "Timers of a page.", 1, 2, 5, 10, 25, 50, 100, 250, 500),
 		duration:  i.Seconds("rendezvous.timer.page.duration", "Time of a page.", .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5),
 		lateness: i.Seconds("rendezvous.timer.lateness", "How long after its instant a timer was recorded, by the store's clock.",
@@ -46,7 +48,7 @@ func newMetrics(m metric.Meter, w *Worker) (*metrics, error) {
 		return nil, err
 	}
 	ctx := context.Background()
-	for _, c := range [...]metric.Int64Counter{made.pages, made.saturated, made.busy, made.stuck} {
+	for _, c := range [...]metric.Int64Counter{made.pages, made.saturated, made.busy, made.stuck, made.walks} {
 		c.Add(ctx, 0)
 	}
 	made.failed.Add(ctx, 0, metric.WithAttributes(attribute.String("code", string(rendezvous.CodeUnavailable))))

@@ -37,11 +37,10 @@ func (w *Worker) fire(ctx context.Context, shards []store.ShardEpoch) {
 	w.answered(numbers, page.NextDue, page.Now)
 }
 
-// failed handles a page that failed as a whole. A fence that refused says that the shards are somebody else's.
+// failed logs a page that failed as a whole.
 func (w *Worker) failed(ctx context.Context, shards []int, err error) {
 	code := rendezvous.AsError(err).Code
-	if code == rendezvous.CodeFenced {
-		w.Drop(shards)
+	if code == rendezvous.CodeFenced { // the page names them
 		return
 	}
 	w.deps.Log.WarnContext(ctx, "a page of timers failed; it comes again", "shards", len(shards), "code", code, "error", err)
@@ -49,8 +48,12 @@ func (w *Worker) failed(ctx context.Context, shards []int, err error) {
 
 // lost forgets shards that did not pass the fence.
 func (w *Worker) lost(shards []int) {
-	if len(shards) > 0 {
-		w.Drop(shards)
+	if len(shards) == 0 {
+		return
+	}
+	w.Quit(shards)
+	if w.deps.Fenced != nil {
+		w.deps.Fenced(len(shards))
 	}
 }
 

@@ -59,6 +59,7 @@ func (w *Worker) reconcile(ctx context.Context, deep bool) {
 		}
 		w.deps.Sender.Try(ctx, got.Notices)
 		if after = got.Next; after == nil {
+			w.metrics.walks.Add(ctx, 1)
 			return
 		}
 		if clock.Sleep(ctx, w.deps.Clock, max(w.deps.Clock.Now().Sub(start), time.Millisecond)) != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ import (
 type Store interface {
 	FireDueTimers(ctx context.Context, shards []store.ShardEpoch, limit int) (store.FiredPage, error)
 	NextDue(ctx context.Context, shards []int) (store.DueInstants, error)
+	IsCurrentOwner(shard int) bool
 	ReconcileTimers(ctx context.Context, shards []store.ShardEpoch, deep bool, after *store.WorkflowPosition, limit int) (store.Reconciled, error)
 }
 
@@ -39,9 +41,11 @@ type Sender interface {
 type Deps struct {
 	Matcher store.Matcher // offers the waits of contested deadlines
 	Sender  Sender
-	Clock   clock.Clock
-	Log     *slog.Logger
-	Meter   metric.Meter
+	// Fenced hears of writes that were refused under so many shards: they are somebody else's by now. nil: nobody.
+	Fenced func(shards int)
+	Clock  clock.Clock
+	Log    *slog.Logger
+	Meter  metric.Meter
 }
 
 // Config times the worker. The zero value takes the contract's numbers (timers.md section 6).
@@ -90,9 +94,10 @@ type Worker struct {
 	cfg     Config
 	metrics *metrics
 
-	mu     sync.Mutex
-	shards map[int]*aim
-	page   int // timers of the next page
+	mu      sync.Mutex
+	shards  map[int]*aim
+	page    int // timers of the next page
+	flights []*flight
 
 	wake    chan struct{} // capacity 1
 	adopted chan struct{} // capacity 1: there is something new to reconcile
@@ -142,12 +147,12 @@ func (w *Worker) Stop(ctx context.Context) error {
 		err = errors.Join(errors.New("pages of timers were broken off; what they had not recorded comes again"), context.Cause(ctx))
 	}
 	w.stop()
-	w.Drop(w.owned())
+	w.Quit(w.owned())
 	return err
 }
 
-// Listen begins to hear the hints of a shard: before it is looked at for the first time, so that nothing is armed in between unseen.
-func (w *Worker) Listen(shard int) error {
+// Subscribe begins to hear the hints of a shard: before it is looked at for the first time, so that nothing is armed in between unseen.
+func (w *Worker) Subscribe(_ context.Context, shard int) error {
 	w.mu.Lock()
 	a := w.shards[shard]
 	if a == nil {
@@ -191,10 +196,18 @@ func (w *Worker) Adopt(shards []store.ShardEpoch) {
 	signal(w.adopted)
 }
 
-// Drop forgets shards at once. A page in flight is stopped by the fence.
-func (w *Worker) Drop(shards []int) {
+// Quit forgets shards at once: no page of theirs begins any more. over is closed when none is in flight; where they are somebody else's by now, the fence stops
+// it.
+func (w *Worker) Quit(shards []int) (over <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	ended := make(chan struct{})
+	var flying []*flight
+	for _, f := range w.flights {
+		if slices.ContainsFunc(f.shards, func(s store.ShardEpoch) bool { return slices.Contains(shards, s.Shard) }) {
+			flying = append(flying, f)
+		}
+	}
 	for _, s := range shards {
 		if a := w.shards[s]; a != nil {
 			delete(w.shards, s)
@@ -203,6 +216,17 @@ func (w *Worker) Drop(shards []int) {
 			}
 		}
 	}
+	if len(flying) == 0 {
+		close(ended)
+		return ended
+	}
+	go func() { // ends with its flights, which Stop waits for
+		defer close(ended)
+		for _, f := range flying {
+			<-f.done
+		}
+	}()
+	return ended
 }
 
 // Kick looks at every shard now: hints may have been lost.

@@ -122,7 +122,7 @@ func TestTM48TheNextOwnerGoesOnFromTheRows(t *testing.T) {
 	p.arm(run, "due", 90*time.Second)
 	p.arm(run, "future", time.Hour)
 	p.until(p.clock, 100*time.Millisecond, "the first fires", func() bool { return once(t, p.fired(run), "fired") })
-	first.Drop(shardsOf(first.epochs)) // it is gone without a word: nobody released anything
+	first.Quit(shardsOf(first.epochs)) // it is gone without a word: nobody released anything
 	p.clock.Advance(2 * time.Minute)
 	second := p.pod("b", nil, nil)
 	second.own()

@@ -36,7 +36,8 @@ type Facts struct {
 	From          string                `json:"from,omitempty"`
 	Target        string                `json:"target,omitempty"`
 	RegisteredAt  Time                  `json:"registered_at,omitzero"`
-	Other         *Wants                `json:"other,omitempty"` // of a pair: the wait's side
+	Deadline      Time                  `json:"deadline,omitzero"` // a wait's
+	Other         *Wants                `json:"other,omitempty"`   // of a pair: the wait's side
 	ReceivedAt    Time                  `json:"received_at,omitzero"`
 	Event         *rendezvous.EventID   `json:"event,omitempty"`
 	Wait          *rendezvous.WaitID    `json:"wait,omitempty"`
@@ -60,12 +61,13 @@ type Facts struct {
 
 // Wants is what a wait waits for.
 type Wants struct {
-	Type string           `json:"type"`
-	Keys []rendezvous.Key `json:"keys"`
-	From string           `json:"from,omitempty"`
+	Type     string           `json:"type"`
+	Keys     []rendezvous.Key `json:"keys"`
+	From     string           `json:"from,omitempty"`
+	Deadline Time             `json:"deadline,omitzero"`
 }
 
-// Hold is what a standing claim waits for.
+// Hold is what a standing claim, or a deadline that is over, waits for.
 type Hold struct {
 	State         rendezvous.HoldState `json:"state"`
 	Owner         string               `json:"owner,omitempty"`

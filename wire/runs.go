@@ -8,10 +8,8 @@ import (
 
 // Unbuilt are fields of the contract whose role this build does not have; a request that carries one is refused by name.
 type Unbuilt struct {
-	Attributes      json.RawMessage `json:"attributes,omitempty"`
-	Push            json.RawMessage `json:"push,omitempty"`
-	Deadline        json.RawMessage `json:"deadline,omitempty"`
-	DeadlineAfterMS json.RawMessage `json:"deadline_after_ms,omitempty"`
+	Attributes json.RawMessage `json:"attributes,omitempty"`
+	Push       json.RawMessage `json:"push,omitempty"`
 }
 
 // Refuse names the first field given.
@@ -19,7 +17,7 @@ func (u Unbuilt) Refuse() error {
 	for _, f := range [...]struct {
 		name  string
 		value json.RawMessage
-	}{{"attributes", u.Attributes}, {"push", u.Push}, {"deadline", u.Deadline}, {"deadline_after_ms", u.DeadlineAfterMS}} {
+	}{{"attributes", u.Attributes}, {"push", u.Push}} {
 		if f.value != nil {
 			return rendezvous.NotBuilt(f.name)
 		}
@@ -37,6 +35,9 @@ type StartRun struct {
 	Parent      string               `json:"parent,omitempty"`
 	CodeVersion string               `json:"code_version,omitempty"`
 	Operator    *rendezvous.Operator `json:"operator,omitempty"`
+	// Deadline or DeadlineAfterMS, at most one: when the whole run is over, whoever drives it. In the future, else invalid.
+	Deadline        *Due   `json:"deadline,omitempty"`
+	DeadlineAfterMS *int64 `json:"deadline_after_ms,omitempty"`
 	Unbuilt
 }
 
@@ -73,6 +74,7 @@ type Workflow struct {
 	UpdatedAt        Time              `json:"updated_at"`
 	OpenEffects      int               `json:"open_effects"`
 	OpenWaits        int               `json:"open_waits"`
+	LiveTimers       int               `json:"live_timers"` // armings of every class, deadlines too
 	FailureCode      string            `json:"failure_code,omitempty"`
 	FailureReason    string            `json:"failure_reason,omitempty"`
 	FailedEffect     string            `json:"failed_effect,omitempty"`
@@ -244,12 +246,32 @@ type Conclude struct {
 type Concluded struct {
 	Seq      int64                `json:"seq"`
 	Waits    int                  `json:"waits"`
+	Timers   int                  `json:"timers"` // armings that ended
 	Released []rendezvous.EventID `json:"released"`
 	Dead     []rendezvous.EventID `json:"dead"`
 	More     bool                 `json:"more,omitempty"` // released or dead ones that the reply has no room for
 	NextRun  string               `json:"next_run,omitempty"`
 	Again    bool                 `json:"again,omitempty"`
 }
+
+// ReopenRun is the request of runs.reopen.
+type ReopenRun struct {
+	RunID    string               `json:"run_id"`
+	BatchID  string               `json:"batch_id"`
+	Reason   string               `json:"reason,omitempty"`
+	Operator *rendezvous.Operator `json:"operator,omitempty"`
+}
+
+// Reopened is the reply of runs.reopen.
+type Reopened struct {
+	Outcome string `json:"outcome"` // OutcomeReopened
+	Seq     int64  `json:"seq"`     // of run.reopened
+	Timers  int    `json:"timers"`  // armings that are back, at their original instants
+	Again   bool   `json:"again,omitempty"`
+}
+
+// OutcomeReopened is the one outcome of runs.reopen.
+const OutcomeReopened = "reopened"
 
 // ActOnRun is the request of runs.cancel, runs.pause and runs.resume.
 type ActOnRun struct {

@@ -19,12 +19,15 @@ type Depths struct {
 	ParkedWaits      int `json:"parked_waits"`
 	QuarantinedWaits int `json:"quarantined_waits"`
 	Woken            int `json:"woken"`
+	Timers           int `json:"timers"`     // live armings of every class
+	DueTimers        int `json:"due_timers"` // those of them that are due
 	DeadLetters      int `json:"dead_letters"`
 	// Dead counts the dead letters by reason.
 	Dead            map[rendezvous.DeadReason]int `json:"dead,omitempty"`
 	OldestLiveEvent Time                          `json:"oldest_live_event,omitzero"`
 	OldestParked    Time                          `json:"oldest_parked,omitzero"`
 	OldestWoken     Time                          `json:"oldest_woken,omitzero"`
+	OldestDueTimer  Time                          `json:"oldest_due_timer,omitzero"`
 	Capped          bool                          `json:"capped,omitempty"`
 }
 

@@ -1,22 +1,19 @@
 package wire
 
-import (
-	"encoding/json"
-
-	"github.com/rendezvous-events/rendezvous"
-)
+import "github.com/rendezvous-events/rendezvous"
 
 // RegisterWait is the request of waits.register, which is runs.await.
 type RegisterWait struct {
-	RunID           string           `json:"run_id"`
-	Epoch           int64            `json:"epoch,omitempty"`
-	Effect          string           `json:"effect"`
-	Attempt         int              `json:"attempt,omitempty"`
-	Type            string           `json:"type"`
-	Keys            []rendezvous.Key `json:"keys"`
-	From            string           `json:"from,omitempty"`
-	Deadline        json.RawMessage  `json:"deadline,omitempty"`          // refused by name until deadlines are built
-	DeadlineAfterMS json.RawMessage  `json:"deadline_after_ms,omitempty"` // refused by name until deadlines are built
+	RunID   string           `json:"run_id"`
+	Epoch   int64            `json:"epoch,omitempty"`
+	Effect  string           `json:"effect"`
+	Attempt int              `json:"attempt,omitempty"`
+	Type    string           `json:"type"`
+	Keys    []rendezvous.Key `json:"keys"`
+	From    string           `json:"from,omitempty"`
+	// Deadline or DeadlineAfterMS, at most one: an event answers that is received before it. One that is over asks for what is there, and ends at once.
+	Deadline        *Due   `json:"deadline,omitempty"`
+	DeadlineAfterMS *int64 `json:"deadline_after_ms,omitempty"`
 }
 
 // Registered is the reply of waits.register: exactly one of Answered, Waiting, TimedOut and Withdrawn is there.
@@ -61,6 +58,7 @@ type Wait struct {
 	Type          string               `json:"type"`
 	Keys          []rendezvous.Key     `json:"keys"`
 	From          string               `json:"from,omitempty"`
+	Deadline      Time                 `json:"deadline,omitzero"`
 	State         rendezvous.WaitState `json:"state"`
 	Attempts      int                  `json:"attempts"`
 	NextAttemptAt Time                 `json:"next_attempt_at,omitzero"`

@@ -310,7 +310,7 @@ func TestCompletionScriptsParse(t *testing.T) {
 	script := u.ok("", "completion", "bash")
 	for typed, want := range map[string]string{
 		"rendezvous ev": "event", "rendezvous event ": "erase get put", "rendezvous event put --ty": "--type", "rendezvous -t acme run hi": "", "rendezvous run hi": "history",
-		"rendezvous to": "top", "rendezvous top --i": "--interval",
+		"rendezvous to": "top", "rendezvous top --i": "--interval", "rendezvous timer ": "arm cancel list", "rendezvous timer arm --a": "--after --at", "rendezvous run ": "chain reopen", "rendezvous run history --f": "--follow",
 	} {
 		probe := script + "\nCOMP_WORDS=(" + typed
 		if strings.HasSuffix(typed, " ") {

@@ -91,6 +91,9 @@ func printPair(event rendezvous.EventID, wait rendezvous.WaitID, x wire.Explanat
 	other := x.Facts.Other
 	t.add("type", x.Facts.Type, other.Type)
 	t.add("keys", orNone(keyList(x.Facts.Keys)), orNone(keyList(other.Keys)))
+	if !other.Deadline.IsZero() {
+		t.add("in time", clockTime(x.Facts.ReceivedAt.Time), "before "+clockTime(other.Deadline.Time))
+	}
 	if other.From != "" {
 		t.add("source", event.Source, "only "+other.From)
 	}
@@ -127,6 +130,8 @@ func pairAdvice(wait rendezvous.WaitID, x wire.Explanation) string {
 		return "the wait takes one sender only; have the run register a wait for this one, or for any"
 	case rendezvous.PairOtherAddressee:
 		return "it was sent to another run; send it again under a new id, to this run or to none"
+	case rendezvous.PairArrivedLate:
+		return lateAdvice
 	case rendezvous.PairOlderEventFirst, rendezvous.PairOlderWaitFirst, rendezvous.PairOfferDue:
 		return "nothing; it follows by itself"
 	}
@@ -135,6 +140,9 @@ func pairAdvice(wait rendezvous.WaitID, x wire.Explanation) string {
 
 // againAdvice mends a wrong key or type.
 const againAdvice = "send it again under a new id with what the wait wants, or have the run register a wait for what came"
+
+// lateAdvice is for what came behind a deadline.
+const lateAdvice = "the event is for others now; have the run register another wait, with a later deadline or none"
 
 // printExplanation shows the verdict, why, and what to do.
 func printExplanation(noun, what string, x wire.Explanation) {
@@ -150,6 +158,9 @@ func printExplanation(noun, what string, x wire.Explanation) {
 	}
 	if x.Facts.Target != "" {
 		t.add("for run", x.Facts.Target)
+	}
+	if !x.Facts.Deadline.IsZero() {
+		t.add("deadline", clockTime(x.Facts.Deadline.Time))
 	}
 	if !x.Facts.Since.IsZero() {
 		t.add("since", clockTime(x.Facts.Since.Time))
@@ -197,8 +208,12 @@ func verdictText(x wire.Explanation) telling {
 		return telling{fmt.Sprintf("it answered wait %s, record %d of workflow %s, %s after it came", waitText(f.Wait), f.Seq, f.WorkflowID, milliseconds(f.WaitedMS)), "nothing"}
 	case rendezvous.VerdictAnswered:
 		return telling{fmt.Sprintf("event %s answered it, record %d of workflow %s", eventText(f.Event), f.Seq, f.WorkflowID), "nothing"}
-	case rendezvous.VerdictTimedOut, rendezvous.VerdictWithdrawn:
+	case rendezvous.VerdictTimedOut:
+		return telling{fmt.Sprintf("no event that came before its deadline met it, record %d of workflow %s", f.Seq, f.WorkflowID), "nothing; the run may register another wait"}
+	case rendezvous.VerdictWithdrawn:
 		return telling{fmt.Sprintf("it ended unanswered, record %d of workflow %s", f.Seq, f.WorkflowID), "nothing; the run may register another wait"}
+	case rendezvous.VerdictOverdue:
+		return overdueText(f)
 	case rendezvous.VerdictHeld:
 		return heldText(f)
 	case rendezvous.VerdictDead:
@@ -227,6 +242,9 @@ func unmetText(x wire.Explanation) telling {
 	case rendezvous.VerdictUnregistered:
 		return telling{fmt.Sprintf("run %s (%s) never registered a wait of that name", f.Run.RunID, f.Run.State), unregisteredAdvice(f)}
 	case rendezvous.VerdictEnded:
+		if f.Run.State == rendezvous.RunStateOpen {
+			return telling{fmt.Sprintf("its run concluded with the wait open (%s), and was reopened since", f.Run.Outcome), "nothing; the run registers it again as its next attempt"}
+		}
 		return telling{fmt.Sprintf("its run concluded with the wait open (%s); %d events were let go, %d became dead letters", f.Run.Outcome, len(f.Released), len(f.Dead)), "nothing; the run is over"}
 	case rendezvous.VerdictNoEvent:
 		return telling{"no live event meets it", nearAdvice(x)}
@@ -245,6 +263,17 @@ func heldText(f wire.Facts) telling {
 		return telling{why + strings.TrimSpace(fmt.Sprintf("it is tried again at %s, after %d failed attempts %s", clockTime(h.NextAttemptAt.Time), h.Attempts, h.LastError)), "nothing"}
 	}
 	return telling{why + "the next parked pass records it", "nothing; if it stays so, look at the sweeper"}
+}
+
+func overdueText(f wire.Facts) telling {
+	why := "its deadline is over, no event that came in time is left, and the time-out is not recorded yet; "
+	switch h := f.Hold; {
+	case h.State == rendezvous.HoldLeased:
+		return telling{why + fmt.Sprintf("%s drives the run for another %s", h.Owner, milliseconds(h.RemainingMS)), "nothing; it is recorded when the driver gives the run up or its lease ends"}
+	case h.Attempts > 0:
+		return telling{why + fmt.Sprintf("it is tried again at %s, after %d failed attempts: %s", clockTime(h.NextAttemptAt.Time), h.Attempts, h.LastError), "nothing; if it stays so, mend the cause"}
+	}
+	return telling{why + "the timer-worker does that next", "nothing; if it stays so, look at the timer-worker (shard list)"}
 }
 
 func deadAdvice(f wire.Facts) string {
@@ -290,6 +319,9 @@ func reasonText(r wire.Reason) string {
 	text := string(r.Code)
 	if r.Event != nil || r.Wait != nil {
 		text += " (" + sideText(r.Event, r.Wait) + ")"
+	}
+	if r.Code == rendezvous.PairArrivedLate {
+		text += " (the deadline was " + clockTime(r.Since.Time) + ")"
 	}
 	for _, more := range [...]string{string(r.Dead), string(r.Closed), string(r.Outcome)} {
 		if more != "" {

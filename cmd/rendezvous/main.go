@@ -23,6 +23,8 @@ type cli struct {
 	Event      eventCmd      `cmd:"" help:"Put, look up and erase events."`
 	Run        runCmd        `cmd:"" help:"Start runs, read them, end them."`
 	Wait       waitCmd       `cmd:"" help:"Register, withdraw and list waits."`
+	Timer      timerCmd      `cmd:"" help:"Arm, cancel and list timers."`
+	Shard      shardCmd      `cmd:"" help:"Who owns which shard."`
 	Deadletter deadletterCmd `cmd:"" help:"See what nobody wanted, and give it another chance or drop it."`
 	System     systemCmd     `cmd:"" help:"What the plane says of itself."`
 	Top        topCmd        `cmd:"" help:"Watch the plane live: depths, ages, rates, passes, and what to look at."`

@@ -17,10 +17,12 @@ import (
 type runCmd struct {
 	Start    runStartCmd    `cmd:"" help:"Start a run of a workflow."`
 	Show     runShowCmd     `cmd:"" help:"Show a workflow and its current run."`
-	History  runHistoryCmd  `cmd:"" help:"Show a workflow's records."`
+	History  runHistoryCmd  `cmd:"" help:"Show a workflow's records, and with --follow those to come."`
+	Chain    runChainCmd    `cmd:"" help:"Show a workflow's runs, the first first."`
 	List     runListCmd     `cmd:"" help:"List workflows, newest start first."`
-	Conclude runConcludeCmd `cmd:"" help:"End a run: completed, failed or cancelled."`
+	Conclude runConcludeCmd `cmd:"" help:"End a run: completed, failed, cancelled or timed_out."`
 	Cancel   runCancelCmd   `cmd:"" help:"Ask a run to cancel, or cancel it now."`
+	Reopen   runReopenCmd   `cmd:"" help:"Let a run go on that failed or was cancelled."`
 }
 
 type runStartCmd struct {
@@ -30,6 +32,7 @@ type runStartCmd struct {
 	RunID      string `help:"The run's id; absent: a new one."`
 	Queue      string `help:"The queue whose executors drive it."`
 	Input      string `help:"The input: JSON, @file, or - for standard input."`
+	untilWhen
 }
 
 func (c *runStartCmd) Run(ctx context.Context) error {
@@ -42,6 +45,7 @@ func (c *runStartCmd) Run(ctx context.Context) error {
 		return err
 	}
 	req := wire.StartRun{Type: c.Type, WorkflowID: c.WorkflowID, RunID: c.RunID, Queue: c.Queue, Input: input, Operator: me()}
+	req.Deadline, req.DeadlineAfterMS = c.due()
 	r, err := rdv.StartRun(ctx, req)
 	if err != nil {
 		return err
@@ -103,6 +107,7 @@ func describeRun(w wire.Workflow) {
 	t.add("status", w.Status)
 	t.add("records", w.HeadSeq)
 	t.add("open waits", w.OpenWaits)
+	t.add("live timers", w.LiveTimers)
 	t.add("open effects", w.OpenEffects)
 	t.add("started", clockTime(w.StartedAt.Time))
 	t.add("updated", clockTime(w.UpdatedAt.Time))
@@ -125,6 +130,7 @@ type runHistoryCmd struct {
 	remote
 	WorkflowID string `arg:"" help:"The workflow's id."`
 	From       int64  `help:"The first record to show." default:"1"`
+	Follow     bool   `short:"f" help:"Then show records as they come, until the workflow has ended."`
 }
 
 func (c *runHistoryCmd) Run(ctx context.Context) error {
@@ -146,6 +152,9 @@ func (c *runHistoryCmd) Run(ctx context.Context) error {
 	}
 	if all.HeadSeq == 0 {
 		return noWorkflow(ctx, rdv, c.WorkflowID)
+	}
+	if c.Follow {
+		return c.follow(ctx, rdv, all)
 	}
 	return show(&c.remote, all, all.Records, func() { printHistory(all.Records) })
 }
@@ -200,6 +209,8 @@ type runListCmd struct {
 	watched
 	Type   []string `help:"Only of these types."`
 	Status []string `help:"Only of these statuses: running, paused, completed, failed, cancelled, timed_out."`
+	Active bool     `help:"Only running ones."`
+	Paused bool     `help:"Only paused ones; with --active, those too."`
 	Queue  []string `help:"Only of these queues."`
 	Prefix string   `help:"Only workflow ids that begin so."`
 	Limit  int      `help:"At most so many; 0: a page of 100."`
@@ -211,12 +222,24 @@ func (c *runListCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req := wire.ListRuns{Filter: wire.WorkflowFilter{Types: c.Type, Queues: c.Queue, Prefix: c.Prefix}, Limit: c.Limit, Cursor: c.Cursor}
+	req := wire.ListRuns{Filter: wire.WorkflowFilter{Types: c.Type, Queues: c.Queue, Prefix: c.Prefix}}
+	if c.Active {
+		c.Status = append(c.Status, string(rendezvous.StatusRunning))
+	}
+	if c.Paused {
+		c.Status = append(c.Status, string(rendezvous.StatusPaused))
+	}
 	for _, s := range c.Status {
 		req.Filter.Statuses = append(req.Filter.Statuses, rendezvous.Status(s))
 	}
 	return c.watching(ctx, &c.remote, func(ctx context.Context) error {
-		list, err := rdv.ListRuns(ctx, req)
+		var list wire.RunList
+		var err error
+		list.Runs, list.NextCursor, err = walk(c.Limit, c.Cursor, func(limit int, cursor string) ([]wire.Workflow, string, error) {
+			req.Limit, req.Cursor = limit, cursor
+			page, err := rdv.ListRuns(ctx, req)
+			return page.Runs, page.NextCursor, err
+		})
 		if err != nil {
 			return err
 		}
@@ -240,7 +263,7 @@ func more(cursor string) {
 type runConcludeCmd struct {
 	remote
 	RunID    string `arg:"" help:"The run's id."`
-	Outcome  string `help:"completed, failed or cancelled." enum:"completed,failed,cancelled" default:"completed"`
+	Outcome  string `help:"completed, failed, cancelled, or from its deadline on timed_out." enum:"completed,failed,cancelled,timed_out" default:"completed"`
 	Result   string `help:"completed: the result; failed: the detail; JSON, @file, or - for standard input."`
 	Code     string `help:"failed: a word for programs."`
 	Reason   string `help:"failed, cancelled: why."`
@@ -279,7 +302,7 @@ func (c *runConcludeCmd) Run(ctx context.Context) error {
 		return err
 	}
 	return show[wire.Concluded](&c.remote, r, nil, func() {
-		fmt.Printf("%s at record %d; %d waits ended, %d events released, %d dead letters\n", c.Outcome, r.Seq, r.Waits, len(r.Released), len(r.Dead))
+		fmt.Printf("%s at record %d; %d waits and %d timers ended, %d events released, %d dead letters\n", c.Outcome, r.Seq, r.Waits, r.Timers, len(r.Released), len(r.Dead))
 	})
 }
 

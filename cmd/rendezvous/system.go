@@ -34,6 +34,8 @@ func (c *systemInfoCmd) Run(ctx context.Context) error {
 			t.add("parked waits", d.ParkedWaits)
 			t.add("quarantined waits", d.QuarantinedWaits)
 			t.add("woken runs", d.Woken)
+			t.add("timers", d.Timers)
+			t.add("due timers", d.DueTimers)
 			t.add("dead letters", d.DeadLetters)
 		}
 		t.print()

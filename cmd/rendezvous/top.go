@@ -126,7 +126,9 @@ func agesOf(i wire.Info) map[string]float64 {
 		return nil
 	}
 	ages := map[string]float64{}
-	for kind, since := range map[string]wire.Time{"live_events": i.Depths.OldestLiveEvent, "parked_waits": i.Depths.OldestParked, "woken": i.Depths.OldestWoken} {
+	for kind, since := range map[string]wire.Time{
+		"live_events": i.Depths.OldestLiveEvent, "parked_waits": i.Depths.OldestParked, "woken": i.Depths.OldestWoken, "due_timers": i.Depths.OldestDueTimer,
+	} {
 		if !since.IsZero() {
 			ages[kind] = max(i.Now.Sub(since.Time).Seconds(), 0)
 		}

@@ -115,6 +115,8 @@ var topDepths = []struct {
 	{"parked_waits", "parked waits", func(d *wire.Depths) int { return d.ParkedWaits }},
 	{"quarantined_waits", "quarantined waits", func(d *wire.Depths) int { return d.QuarantinedWaits }},
 	{"woken", "woken runs", func(d *wire.Depths) int { return d.Woken }},
+	{"timers", "timers", func(d *wire.Depths) int { return d.Timers }},
+	{"due_timers", "due timers", func(d *wire.Depths) int { return d.DueTimers }},
 	{"dead_letters", "dead letters", func(d *wire.Depths) int { return d.DeadLetters }},
 }
 

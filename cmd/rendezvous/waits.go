@@ -25,6 +25,7 @@ type waitRegisterCmd struct {
 	From    string   `help:"Only events of this source."`
 	Epoch   int64    `help:"The lease's epoch, while the run is leased."`
 	Attempt int      `help:"The attempt, when an earlier one was left open."`
+	untilWhen
 }
 
 func (c *waitRegisterCmd) Run(ctx context.Context) error {
@@ -39,9 +40,9 @@ func (c *waitRegisterCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := rdv.RegisterWait(ctx, wire.RegisterWait{
-		RunID: c.RunID, Effect: c.Effect, Type: c.Type, Keys: keys, From: c.From, Epoch: c.Epoch, Attempt: c.Attempt,
-	})
+	req := wire.RegisterWait{RunID: c.RunID, Effect: c.Effect, Type: c.Type, Keys: keys, From: c.From, Epoch: c.Epoch, Attempt: c.Attempt}
+	req.Deadline, req.DeadlineAfterMS = c.due()
+	r, err := rdv.RegisterWait(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -54,8 +55,10 @@ func (c *waitRegisterCmd) Run(ctx context.Context) error {
 			fmt.Println("waiting: an event is claimed for it, and is recorded when the run's driver collects it or the lease ends")
 		case r.Waiting:
 			fmt.Printf("waiting since record %d\n", r.Seq)
+		case r.TimedOut:
+			fmt.Printf("timed out at record %d: no event answered it before its deadline\n", r.Seq)
 		default:
-			fmt.Printf("closed before, at record %d\n", r.Seq)
+			fmt.Printf("withdrawn before, at record %d\n", r.Seq)
 		}
 	})
 }
@@ -105,7 +108,7 @@ func (c *waitListCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req := wire.ListWaits{Parked: c.Parked, RunID: c.RunID, Filter: wire.WaitFilter{Type: c.Type}, Limit: c.Limit, Cursor: c.Cursor}
+	req := wire.ListWaits{Parked: c.Parked, RunID: c.RunID, Filter: wire.WaitFilter{Type: c.Type}}
 	if c.Key != "" {
 		keys, err := keysOf([]string{c.Key})
 		if err != nil {
@@ -114,14 +117,20 @@ func (c *waitListCmd) Run(ctx context.Context) error {
 		req.Filter.Key = &keys[0]
 	}
 	return c.watching(ctx, &c.remote, func(ctx context.Context) error {
-		list, err := rdv.ListWaits(ctx, req)
+		var list wire.WaitList
+		var err error
+		list.Waits, list.NextCursor, err = walk(c.Limit, c.Cursor, func(limit int, cursor string) ([]wire.Wait, string, error) {
+			req.Limit, req.Cursor = limit, cursor
+			page, err := rdv.ListWaits(ctx, req)
+			return page.Waits, page.NextCursor, err
+		})
 		if err != nil {
 			return err
 		}
 		return show(&c.remote, list, list.Waits, func() {
-			t := table{heads: []string{"RUN", "EFFECT", "STATE", "TYPE", "KEYS", "SINCE", "EVENT", "ATTEMPTS"}}
+			t := table{heads: []string{"RUN", "EFFECT", "STATE", "TYPE", "KEYS", "SINCE", "DEADLINE", "EVENT", "ATTEMPTS"}}
 			for _, w := range list.Waits {
-				t.add(w.RunID, w.Effect, w.State, w.Type, keyList(w.Keys), clockTime(w.RegisteredAt.Time), heldEvent(w.Event), w.Attempts)
+				t.add(w.RunID, w.Effect, w.State, w.Type, keyList(w.Keys), clockTime(w.RegisteredAt.Time), clockTime(w.Deadline.Time), heldEvent(w.Event), w.Attempts)
 			}
 			t.print()
 			more(list.NextCursor)

@@ -22,6 +22,7 @@ func TestWatchedCommandsShowAgain(t *testing.T) {
 		{"deadletter", "list"},
 		{"deadletter", "count"},
 		{"wait", "list"},
+		{"shard", "list"},
 	} {
 		t.Run(args[0]+" "+args[1], func(t *testing.T) {
 			t.Parallel()

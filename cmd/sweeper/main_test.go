@@ -20,6 +20,7 @@ func TestWrongSettingsNameThemselves(t *testing.T) {
 		"sweep-tick":   "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_TICK=1ns",
 		"sweep-woken":  "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_WOKEN=1h",
 		"sweep-window": "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_WINDOW=0s",
+		"retain-dead":  "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_RETAIN_DEAD=-1s",
 		"sweep-pages":  "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_PAGES=0",
 	})
 }

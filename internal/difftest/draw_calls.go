@@ -460,6 +460,7 @@ var listChoices = []choice{
 		return DescribeWorkflow{f.tenant, one(d, []string{f.workflow, ""}), one(d, []string{"", f.run})}
 	}},
 	{1, func(d drawer) Step { return AbandonedRuns{d.limit(), d.cursor()} }},
+	{1, func(d drawer) Step { return DueLeases{d.limit(), d.cursor()} }},
 	{3, func(d drawer) Step {
 		return TakeUnmet{one(d, []time.Duration{0, 2 * time.Second}), one(d, []time.Duration{0, time.Second}), d.limit()}
 	}},

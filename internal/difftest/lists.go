@@ -179,6 +179,16 @@ func (a AbandonedRuns) ask(s *side) (any, error) {
 	})
 }
 
+// DueLeases is the verb, page by page: what it hands out stays, so pages repeat what they had ahead of others.
+type DueLeases struct{ Limit, Cursor int }
+
+func (l DueLeases) ask(s *side) (any, error) {
+	return s.turn(l.Cursor, func(cursor string) (any, string, error) {
+		got, next, err := s.store.DueLeases(ctx, l.Limit, cursor)
+		return got, next, err
+	})
+}
+
 // TakeUnmet is the verb, once around. Where its pages end is each store's own (backend.Tx, UnmetEvents), and so is what a small page of a few tenants
 // has: all pages together are compared.
 type TakeUnmet struct {

@@ -189,7 +189,7 @@ func (w *World) End() {
 	w.disarm()
 	w.Do(Look{Events: w.known.events})
 	w.Do(Advance{By: time.Hour})
-	for _, s := range []Step{AbandonedRuns{Limit: 2}, TakeWoken{}, TakeParked{}, TakeUnmet{Limit: 2}, Depths{}} {
+	for _, s := range []Step{AbandonedRuns{Limit: 2}, DueLeases{Limit: 2}, TakeWoken{}, TakeParked{}, TakeUnmet{Limit: 2}, Depths{}} {
 		w.Do(s)
 	}
 }

@@ -19,7 +19,7 @@ type layer struct {
 // Sets of targets. A target ending in /... means the folders below as well.
 var (
 	domain = []string{".", "clock"}
-	worker = []string{".", "clock", "cloudevents", "group", "messaging", "notify", "store", "telemetry", "wire", "internal/..."}
+	worker = []string{".", "clock", "cloudevents", "group", "messaging", "notify", "shard", "store", "telemetry", "wire", "internal/..."}
 	stored = []string{".", "clock", "store", "store/backend/...", "store/engine/..."}
 )
 
@@ -41,6 +41,7 @@ var layers = []layer{
 	{folder: "store", deep: true, may: stored},
 	{folder: "messaging", deep: true, may: append([]string{"cloudevents", "telemetry", "internal/folderlock"}, domain...)},
 	{folder: "notify", deep: true, may: append([]string{"group", "store", "messaging", "telemetry"}, domain...)},
+	{folder: "shard", deep: true, may: append([]string{"store", "telemetry"}, domain...)},
 	{folder: "ingest", deep: true, may: worker},
 	{folder: "delivery", deep: true, may: worker},
 	{folder: "push", deep: true, may: worker},

@@ -12,6 +12,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/worker"
 	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/sweep"
 )
@@ -60,10 +61,20 @@ type Sweep struct {
 	Pages int           `name:"sweep-pages" help:"Pages a saturated pass may work in one tick." default:"20"`
 	// Window is how long an event without an expiry of its own may wait for somebody who wants it.
 	Window time.Duration `name:"sweep-window" help:"How long an event without an expiry of its own waits for somebody who wants it; then it is a dead letter (at least 1s)." default:"1h"`
+	// RetainDead is how long dead letters are kept.
+	RetainDead time.Duration `name:"retain-dead" help:"How long a dead letter is kept; then it is purged: its payload and keys go, its identity stays. 0s keeps it for ever (else at least 1s)." default:"720h"`
 }
 
 func (s Sweep) config() sweep.Config {
-	return sweep.Config{Tick: s.Tick, Woken: s.Woken, Pages: s.Pages, Window: s.Window}
+	return sweep.Config{Tick: s.Tick, Woken: s.Woken, Pages: s.Pages, Window: s.Window, RetainDead: orForever(s.RetainDead)}
+}
+
+// orForever reads a time of retention, of which 0 is for ever.
+func orForever(d time.Duration) time.Duration {
+	if d == 0 {
+		return sweep.Forever
+	}
+	return d
 }
 
 // Config is a process.
@@ -71,10 +82,11 @@ type Config struct {
 	Common
 	Name     string // of the process, such as ingest
 	Version  string
-	Migrate  bool   // bring the store's schema up to this build first
-	Ingest   *Door  // the role ingest, when not nil
-	Delivery bool   // the role delivery
-	Sweep    *Sweep // the role sweep, when not nil
+	Migrate  bool    // bring the store's schema up to this build first
+	Ingest   *Door   // the role ingest, when not nil
+	Delivery bool    // the role delivery
+	Sweep    *Sweep  // the role sweep, when not nil
+	Timers   *Timers // the role that fires timers, when not nil
 	// EmbeddedDir is the folder of a NATS server in the process, run where NATS names neither URL nor context. EmbeddedListen is its listener, or "".
 	EmbeddedDir, EmbeddedListen string
 	Logger                      *slog.Logger // instead of the one that Log and JSON ask for
@@ -96,8 +108,8 @@ func Private(name, dir string) Config {
 			Drain: 20 * time.Second, Shards: rendezvous.DefaultShards, Limit: rendezvous.MaxPayload,
 		},
 		Name: name, Version: worker.Version(), Migrate: true, Ingest: &Door{HTTP: "127.0.0.1:0"},
-		Delivery: true, Sweep: &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20, Window: time.Hour},
-		EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+		Delivery: true, Sweep: &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20, Window: time.Hour, RetainDead: 30 * 24 * time.Hour},
+		Timers: &Timers{Lease: store.DefaultShardTTL, Page: 500}, EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -120,6 +132,11 @@ func (c *Config) Validate() error {
 			return err
 		}
 	}
+	if c.Timers != nil {
+		if err := c.Timers.validate(); err != nil {
+			return err
+		}
+	}
 	if c.NATS.URL == "" && c.NATS.Context == "" && c.EmbeddedDir == "" {
 		return rendezvous.InvalidField("nats", "is empty; give the URL of a NATS server, or nats-context")
 	}
@@ -137,6 +154,9 @@ func (s *Sweep) validate() error {
 	}
 	if s.Window < time.Second {
 		return rendezvous.InvalidField("sweep-window", "%s is under 1s", s.Window)
+	}
+	if s.RetainDead != 0 && s.RetainDead < time.Second {
+		return rendezvous.InvalidField("retain-dead", "%s is under 1s; 0s keeps dead letters for ever", s.RetainDead)
 	}
 	if s.Pages < 1 || s.Pages > 1000 {
 		return rendezvous.InvalidField("sweep-pages", "%d is outside 1..1000", s.Pages)

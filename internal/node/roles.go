@@ -54,6 +54,7 @@ func (n *Node) startIngest(ctx context.Context) error {
 		return err
 	}
 	n.began("INBOX", inbox.Stop)
+	n.began("long polls", func(context.Context) error { service.EndPolls(); return nil })
 	return nil
 }
 

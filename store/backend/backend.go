@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -89,18 +90,25 @@ type Reader interface {
 	// n.Walk key rows of those without an expiry, and in as many of those that expire last. Without payload.
 	NearEvents(ctx context.Context, n Near) (Nearby[Event], error)
 
-	// ListWaits pages a tenant's waits with number > after that pass the filter, ascending.
-	ListWaits(ctx context.Context, tenant string, f WaitFilter, after int64, limit int) ([]*Wait, error)
+	// Of the lists with a filter a page has at most p.Limit rows that pass, out of p.Look rows that it looks at (of each range, where the order has two): it may
+	// be short, even empty, and not the last. next is the after of the following page, zero at the end.
+
+	// ListWaits pages a tenant's waits with number > after that pass the filter, ascending. Those of one run are found by index: it looks at all of them.
+	ListWaits(ctx context.Context, tenant string, f WaitFilter, after int64, p Span) (rows []*Wait, next int64, err error)
 	// ListParked pages a tenant's parked waits: not quarantined by (next_attempt_at, number), then quarantined ones in the same order.
-	ListParked(ctx context.Context, tenant string, f WaitFilter, after ParkedPosition, limit int) ([]*Wait, error)
+	ListParked(ctx context.Context, tenant string, f WaitFilter, after ParkedPosition, p Span) (rows []*Wait, next ParkedPosition, err error)
 	// ListQuarantined pages by (quarantined_at, number).
 	ListQuarantined(ctx context.Context, tenant string, after ParkedPosition, limit int) ([]*Wait, error)
 	// ListWorkflows pages by (started_at descending, workflow id ascending). A row that does not decode keeps its place: StartedAt is good, too.
-	ListWorkflows(ctx context.Context, tenant string, f WorkflowFilter, after WorkflowPosition, limit int) ([]*Workflow, error)
+	ListWorkflows(ctx context.Context, tenant string, f WorkflowFilter, after WorkflowPosition, p Span) (rows []*Workflow, next WorkflowPosition, err error)
+	// CountWorkflows counts exactly, however many it has to look at, up to most, 0 being all.
 	CountWorkflows(ctx context.Context, tenant string, f WorkflowFilter, most int) (int, error)
 	// Abandoned pages owners whose lease expired at or before now, by (expires_at, tenant, workflow id). A row that does not decode keeps its place:
 	// LeaseExpires is good, too.
 	Abandoned(ctx context.Context, after AbandonedPosition, limit int) ([]*Workflow, error)
+	// DueLeases answers rows of Abandoned behind after, fair by tenant (S3), in the same order. next is the after of the following page, below every row that got
+	// no place, zero when there is none: rows that stay are met again, and hide none.
+	DueLeases(ctx context.Context, after AbandonedPosition, limit int) (rows []*Workflow, next AbandonedPosition, err error)
 	// DeadLetters pages a tenant's dead letters that pass the filter, without payload. next is the After of the following page, 0 at the end: how many
 	// letters one call looks at is bounded, so a page may be short and not the last.
 	DeadLetters(ctx context.Context, tenant string, w DeadWalk, limit int) (rows []*Event, next int64, err error)
@@ -140,6 +148,9 @@ type Tx interface {
 	// OverdueEvents answers live events whose time is over, without payload, the longest due first and, of equals, the lowest number, fair by tenant (S3);
 	// rows locked by others are skipped. How many it looks at is bounded.
 	OverdueEvents(ctx context.Context, o Overdue, limit int) (OverdueEvents, error)
+	// OldLetters answers dead letters that lists show, dead since before or earlier and behind after, without payload, by (dead_at, number), fair by tenant
+	// (S3); rows locked by others are skipped. more says that more was due.
+	OldLetters(ctx context.Context, before time.Time, after LetterPosition, limit int) (rows []*Event, more bool, err error)
 
 	TimerTx
 
@@ -160,6 +171,12 @@ type WaitFilter struct {
 	RunID, Type string
 	Key         *rendezvous.Key
 	State       rendezvous.WaitState
+}
+
+// Span bounds a page of a list.
+type Span struct {
+	Limit int // rows that pass
+	Look  int // rows that it looks at
 }
 
 // WorkflowFilter chooses workflows; empty parts mean any.
@@ -190,6 +207,36 @@ type AbandonedPosition struct {
 	Set     bool
 	Expires time.Time
 	Key     WorkflowKey
+}
+
+// AbandonedAt is a row's place among abandoned runs.
+func AbandonedAt(w *Workflow) AbandonedPosition {
+	return AbandonedPosition{Set: true, Expires: w.LeaseExpires, Key: w.Key()}
+}
+
+// CompareAbandoned is the order of abandoned runs.
+func CompareAbandoned(a, b *Workflow) int {
+	return cmp.Or(a.LeaseExpires.Compare(b.LeaseExpires), a.Key().Compare(b.Key()))
+}
+
+// Within is the place among a tenant's own leases behind which those behind p stand; start is before every instant.
+func (p AbandonedPosition) Within(tenant string, start time.Time) (expires time.Time, id string) {
+	switch {
+	case !p.Set:
+		return start, ""
+	case tenant < p.Key.Tenant:
+		return p.Expires.Add(time.Microsecond), ""
+	case tenant == p.Key.Tenant:
+		return p.Expires, p.Key.ID
+	}
+	return p.Expires, "" // no id is empty
+}
+
+// LetterPosition is the last row of a page of old letters.
+type LetterPosition struct {
+	Set    bool
+	At     time.Time
+	Number int64
 }
 
 // Depths counts live rows, each up to the asked maximum.

@@ -73,13 +73,16 @@ func (w *Wait) Unsound(held HeldEvent) string {
 
 // Unsound judges a timer's row.
 func (t *Timer) Unsound() string {
-	held := t.Token != 0
+	held, ready := t.Token != 0, t.DueAt
+	if t.HeldUntil.After(ready) {
+		ready = t.HeldUntil
+	}
 	switch {
 	case !t.Class.Known():
 		return "class"
 	case (t.Class == rendezvous.TimerWait) != (t.Effect != ""):
 		return "effect"
-	case t.ReadyAt.Before(t.DueAt):
+	case !t.ReadyAt.Equal(ready):
 		return "ready_at"
 	case held != (t.Holder != ""), held == t.HeldUntil.IsZero():
 		return "token"

@@ -18,6 +18,7 @@ type Engine struct {
 	backend  backend.Backend
 	clock    clock.Clock
 	maxEvent int
+	look     int
 	// replays is for how many batches yet intake looks before it inserts: producers are sending again.
 	replays atomic.Int32
 }
@@ -25,10 +26,14 @@ type Engine struct {
 // Options are the engine's settings; the zero value is good.
 type Options struct {
 	Clock    clock.Clock // for pauses between retries; the store's now is the backend's. Default clock.System
+	Look     int         // rows that a page of a list with a filter looks at. Default 10,000
 	MaxEvent int         // an event's payload in bytes, at most rendezvous.MaxPayload, which is the default
 }
 
 var _ store.Store = (*Engine)(nil)
+
+// mostLooked bounds what a page of a list costs whose filter matches little: 10,000 rows are looked at in less than 50 ms (decision 0018).
+const mostLooked = 10_000
 
 // New makes a store of a backend. An event limit above the record limit is refused: an accepted event could not be journaled.
 func New(b backend.Backend, o Options) (*Engine, error) {
@@ -38,10 +43,13 @@ func New(b backend.Backend, o Options) (*Engine, error) {
 	if o.MaxEvent == 0 {
 		o.MaxEvent = rendezvous.MaxPayload
 	}
+	if o.Look == 0 {
+		o.Look = mostLooked
+	}
 	if o.MaxEvent < 0 || o.MaxEvent > rendezvous.MaxPayload {
 		return nil, rendezvous.OverLimit("max_event", rendezvous.MaxPayload, o.MaxEvent)
 	}
-	return &Engine{backend: b, clock: o.Clock, maxEvent: o.MaxEvent}, nil
+	return &Engine{backend: b, clock: o.Clock, maxEvent: o.MaxEvent, look: o.Look}, nil
 }
 
 // Tenant implements [store.Store].

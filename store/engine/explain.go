@@ -50,7 +50,7 @@ func (t *tenant) ExplainWait(ctx context.Context, id rendezvous.WaitID) (store.E
 			return store.Explanation{}, err
 		}
 		out, err := x.wait(ctx, w)
-		if err != nil || out.Verdict != rendezvous.VerdictNoEvent {
+		if err != nil || out.Verdict != rendezvous.VerdictNoEvent && out.Verdict != rendezvous.VerdictOverdue {
 			return out, err
 		}
 		out.NearMisses, out.Partial, err = x.nearEvents(ctx, w)
@@ -121,6 +121,16 @@ func (x *explaining) run(ctx context.Context, id string) (*backend.Run, error) {
 	key := backend.RunKey{Tenant: x.tenant, ID: id}
 	rows, err := x.r.Runs(ctx, []backend.RunKey{key})
 	return rows[key], err
+}
+
+// flow is a workflow's row, nil when there is none.
+func (x *explaining) flow(ctx context.Context, id string) (*backend.Workflow, error) {
+	key := backend.WorkflowKey{Tenant: x.tenant, ID: id}
+	rows, err := x.r.Workflows(ctx, []backend.WorkflowKey{key})
+	if f := rows[key]; err == nil && f != nil {
+		return f, f.Corrupt
+	}
+	return nil, err
 }
 
 // standing is how a wait stands in the history.

@@ -70,20 +70,16 @@ func (x *explaining) hold(ctx context.Context, w *backend.Wait, f *store.Facts) 
 	if w.Corrupt != nil {
 		return w.Corrupt
 	}
-	key := backend.WorkflowKey{Tenant: x.tenant, ID: w.WorkflowID}
-	flows, err := x.r.Workflows(ctx, []backend.WorkflowKey{key})
+	flow, err := x.flow(ctx, w.WorkflowID)
 	if err != nil {
 		return err
 	}
-	flow := flows[key]
 	f.WorkflowID = w.WorkflowID
 	h := f.Hold
 	h.Attempts, h.NextAttemptAt, h.LastError, h.QuarantinedAt = w.Attempts, w.NextAttemptAt, w.LastError, w.QuarantinedAt
 	switch {
 	case !w.QuarantinedAt.IsZero():
 		h.State = rendezvous.HoldQuarantined
-	case flow != nil && flow.Corrupt != nil:
-		return flow.Corrupt
 	case flow != nil && leased(flow, x.now):
 		h.State, h.Owner, h.Remaining = rendezvous.HoldLeased, flow.LeaseOwner, flow.LeaseExpires.Sub(x.now)
 	case w.NextAttemptAt.After(x.now):

@@ -67,7 +67,7 @@ func (x *explaining) nearWaits(ctx context.Context, e *backend.Event) ([]store.N
 		return nil, false, err
 	}
 	addNear(f, n, near)
-	parked, err := x.r.ListParked(ctx, x.tenant, backend.WaitFilter{}, backend.ParkedPosition{}, nearBeside)
+	parked, _, err := x.r.ListParked(ctx, x.tenant, backend.WaitFilter{}, backend.ParkedPosition{}, backend.Span{Limit: nearBeside, Look: nearBeside})
 	if err != nil {
 		return nil, false, err
 	}

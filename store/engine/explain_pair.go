@@ -16,7 +16,7 @@ func (x *explaining) pair(ctx context.Context, e *backend.Event, w *remains) (st
 		return store.Explanation{}, err
 	}
 	out.Hints = hints(e, w.Wait)
-	out.Facts.Other = &store.Wants{Type: w.Type, Keys: w.Keys, From: w.From}
+	out.Facts.Other = &store.Wants{Type: w.Type, Keys: w.Keys, From: w.From, Deadline: w.due}
 	if out.Reasons = pairReasons(e, w, x.now); len(out.Reasons) == 0 {
 		out.Reasons, err = x.firsts(ctx, e, w)
 	}
@@ -28,7 +28,7 @@ func pairReasons(e *backend.Event, w *remains, at time.Time) []store.Reason {
 	return append(eventReasons(e, w.Wait, at), waitReasons(w)...)
 }
 
-// eventReasons is M1 to M4: what the two want, and where the event is.
+// eventReasons is M1 to M4: what the two want, and where the event is; and of M5 whether it came in time.
 func eventReasons(e *backend.Event, w *backend.Wait, at time.Time) []store.Reason {
 	var why []store.Reason
 	add := func(holds bool, r store.Reason) {
@@ -54,6 +54,7 @@ func eventReasons(e *backend.Event, w *backend.Wait, at time.Time) []store.Reaso
 		erased.Dead, erased.Since = e.DeadReason, e.DeadAt
 	}
 	add(e.Erased, erased)
+	add(arrivedLate(e, w), store.Reason{Code: rendezvous.PairArrivedLate, Since: w.Deadline})
 	return why
 }
 
@@ -74,6 +75,9 @@ func waitReasons(w *remains) []store.Reason {
 	}
 	if c := w.stands.closed; c != nil {
 		why = append(why, store.Reason{Code: rendezvous.PairWaitClosed, Closed: w.stands.closing(), Event: w.by, Seq: c.Seq, Since: c.RecordedAt})
+	}
+	if c := w.left; c != nil {
+		why = append(why, store.Reason{Code: rendezvous.PairWaitClosed, Closed: rendezvous.ClosedEnded, Outcome: c.Kind, Seq: c.Seq, Since: c.RecordedAt})
 	}
 	if w.run != nil && w.run.Status.Terminal() {
 		why = append(why, store.Reason{Code: rendezvous.PairRunSealed, Outcome: w.run.Outcome, Since: w.run.SealedAt})

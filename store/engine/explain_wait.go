@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
@@ -16,6 +17,8 @@ type remains struct {
 	run    *backend.Run
 	stands standing
 	by     *rendezvous.EventID // the event that answered it
+	due    time.Time           // its deadline as registered; zero for none
+	left   *rendezvous.Record  // the conclusion that left it open, if its run was reopened since: it does not return (G9)
 }
 
 // sealed reports whether the wait's run is concluded.
@@ -47,8 +50,13 @@ func (x *explaining) side(ctx context.Context, id rendezvous.WaitID, row *backen
 	if w.stands, err = x.standing(ctx, id); err != nil {
 		return nil, err
 	}
-	if w.Wait == nil && w.stands.opened != nil {
+	if w.stands.opened != nil {
 		if err := w.register(x.tenant); err != nil {
+			return nil, err
+		}
+	}
+	if row == nil && w.stands.opened != nil && w.stands.closed == nil && !w.sealed() {
+		if w.left, err = x.leftBy(ctx, w); err != nil {
 			return nil, err
 		}
 	}
@@ -62,20 +70,47 @@ func (x *explaining) side(ctx context.Context, id rendezvous.WaitID, row *backen
 	return w, nil
 }
 
-// register fills in what the history says of a wait without a row.
+// register fills in what the history says of a wait: its deadline, and of one without a row all.
 func (w *remains) register(tenant string) error {
 	var d rendezvous.WaitRegisteredData
 	if err := rendezvous.DecodeData(*w.stands.opened, &d); err != nil {
 		return err
 	}
+	if d.Deadline != "" {
+		var err error
+		if w.due, err = rendezvous.ParseInstant("deadline", d.Deadline); err != nil {
+			return corruptDeadline(*w.stands.opened, err)
+		}
+	}
+	if w.Wait != nil {
+		return nil
+	}
 	at := w.stands.opened.RecordedAt
 	w.Wait = &backend.Wait{
 		Tenant: tenant, RunID: w.id.RunID, Effect: w.id.Effect, Number: unnumbered, Type: d.Type, Keys: d.Keys, From: d.From, RegisteredAt: at, OpenSince: at,
+		Deadline: w.due,
+	}
+	if !w.due.IsZero() && !w.due.After(at) {
+		w.Deadline = pollDeadline(at)
 	}
 	if w.run != nil {
 		w.WorkflowID = w.run.WorkflowID
 	}
 	return nil
+}
+
+// leftBy is the conclusion of an earlier life of the run that left the wait open, nil for none: the record before the run's RunReopened.
+func (x *explaining) leftBy(ctx context.Context, w *remains) (*rendezvous.Record, error) {
+	flow, err := x.flow(ctx, w.run.WorkflowID)
+	if err != nil || flow == nil || flow.RunID != w.run.ID || flow.Reopened < w.stands.opened.Seq {
+		return nil, err
+	}
+	key := backend.RecordKey{Tenant: x.tenant, WorkflowID: flow.ID, Seq: flow.Reopened - 1}
+	records, err := x.r.RecordsAt(ctx, []backend.RecordKey{key})
+	if r, ok := records[key]; ok && err == nil {
+		return &r, nil
+	}
+	return nil, err
 }
 
 // node is the wait in the index. One that its history has open and that has no row stands there as it would behind its next registration.
@@ -91,7 +126,9 @@ func (x *explaining) wait(ctx context.Context, w *remains) (store.Explanation, e
 	if w.Wait == nil {
 		return x.unregistered(ctx, w.id)
 	}
-	out := store.Explanation{Facts: store.Facts{Type: w.Type, Keys: w.Keys, From: w.From, RegisteredAt: w.RegisteredAt, WorkflowID: w.WorkflowID}}
+	out := store.Explanation{Facts: store.Facts{
+		Type: w.Type, Keys: w.Keys, From: w.From, RegisteredAt: w.RegisteredAt, Deadline: w.due, WorkflowID: w.WorkflowID,
+	}}
 	f := &out.Facts
 	if w.Number != unnumbered {
 		f.Number = w.Number
@@ -100,7 +137,7 @@ func (x *explaining) wait(ctx context.Context, w *remains) (store.Explanation, e
 	switch closed := w.stands.closed; {
 	case closed != nil:
 		out.Verdict, f.Seq, f.At, f.Event = rendezvous.Verdict(w.stands.closing()), closed.Seq, closed.RecordedAt, w.by
-	case w.sealed():
+	case w.sealed(), w.left != nil:
 		err = x.ended(ctx, w, &out)
 	case w.Held != nil:
 		out.Verdict, f.Event, f.Since = rendezvous.VerdictHeld, &rendezvous.EventID{Source: w.Held.Source, ID: w.Held.ID}, w.ParkedAt
@@ -121,7 +158,11 @@ func (x *explaining) openWait(ctx context.Context, w *remains, out *store.Explan
 	f := &out.Facts
 	if first == nil {
 		out.Verdict, f.Since = rendezvous.VerdictNoEvent, w.OpenSince
-		return nil
+		if !w.Deadline.IsZero() && !w.Deadline.After(x.now) {
+			out.Verdict, f.Since = rendezvous.VerdictOverdue, w.due
+			f.Hold, err = x.lag(ctx, w)
+		}
+		return err
 	}
 	due := offerDue(first.Event, w.Wait)
 	f.Event, f.Since = eventID(first.Event), due.Since
@@ -133,6 +174,24 @@ func (x *explaining) openWait(ctx context.Context, w *remains, out *store.Explan
 	return nil
 }
 
+// lag says what the time-out of an overdue wait waits for: the end of a lease, or the timer-worker.
+func (x *explaining) lag(ctx context.Context, w *remains) (*store.Hold, error) {
+	h := &store.Hold{State: rendezvous.HoldTimerLag}
+	key := backend.TimerKey{Tenant: x.tenant, WorkflowID: w.WorkflowID, TimerID: rendezvous.WaitTimerID(w.RunID, w.Effect)}
+	timers, err := x.r.Timers(ctx, []backend.TimerKey{key})
+	if err != nil {
+		return nil, err
+	}
+	if t := timers[key]; t != nil { // one that was lost is written again by ReconcileTimers
+		h.Attempts, h.LastError, h.NextAttemptAt = t.Attempts, t.LastError, t.DueAt
+	}
+	flow, err := x.flow(ctx, w.WorkflowID)
+	if err == nil && flow != nil && leased(flow, x.now) {
+		h.State, h.Owner, h.Remaining = rendezvous.HoldLeased, flow.LeaseOwner, flow.LeaseExpires.Sub(x.now)
+	}
+	return h, err
+}
+
 // ended says how the run concluded over the wait, and what its conclusion let go of.
 func (x *explaining) ended(ctx context.Context, w *remains, out *store.Explanation) error {
 	out.Verdict = rendezvous.VerdictEnded
@@ -141,7 +200,9 @@ func (x *explaining) ended(ctx context.Context, w *remains, out *store.Explanati
 	if f.Run, err = x.runFacts(ctx, w.id.RunID); err != nil || w.run == nil {
 		return err
 	}
-	f.At = w.run.SealedAt
+	if f.At = w.run.SealedAt; w.left != nil {
+		f.At, f.Run.Outcome = w.left.RecordedAt, w.left.Kind
+	}
 	kept, err := keptRetired(w.run)
 	f.Released, f.Dead = firstOf(kept.Released), firstOf(kept.Dead)
 	return err

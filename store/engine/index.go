@@ -170,6 +170,11 @@ func expired(e *backend.Event, at time.Time) bool {
 	return !e.ExpiresAt.IsZero() && !at.Before(e.ExpiresAt)
 }
 
+// arrivedLate reports whether an event came when a wait's deadline was over.
+func arrivedLate(e *backend.Event, w *backend.Wait) bool {
+	return !w.Deadline.IsZero() && !e.ReceivedAt.Before(w.Deadline)
+}
+
 // meets is M1 to M5, whether or not a worker has ticked (TM-39), but for the seal of the wait's run, which is judged under its lock.
 func meets(e *backend.Event, w *backend.Wait, at time.Time) bool {
 	if e.Tenant != w.Tenant || e.Type != w.Type || (w.From != "" && w.From != e.Source) {
@@ -178,7 +183,7 @@ func meets(e *backend.Event, w *backend.Wait, at time.Time) bool {
 	if e.State != rendezvous.EventLive || e.Erased || expired(e, at) || !w.Open() {
 		return false // M4, M5
 	}
-	if !w.Deadline.IsZero() && !e.ReceivedAt.Before(w.Deadline) {
+	if arrivedLate(e, w) {
 		return false // M5
 	}
 	if e.Target != "" && (e.Target != w.RunID || len(e.Keys) == 0 || len(w.Keys) == 0) {

@@ -44,9 +44,10 @@ func (t *tenant) ParkedWaits(ctx context.Context, f store.WaitFilter, limit int,
 		if err != nil {
 			return store.ParkedPage{}, err
 		}
-		page.WaitPage = list.page(func(last *backend.Wait) string {
-			return encodeCursor(verb, t.name, f, parkedPosition{!last.QuarantinedAt.IsZero(), last.NextAttemptAt, last.Number})
-		})
+		page.WaitPage = store.WaitPage{Waits: list.shown()}
+		if at := list.next; at.Set {
+			page.NextCursor = encodeCursor(verb, t.name, f, parkedPosition{at.Quarantined, at.At, at.Number})
+		}
 		if len(list.left) == 0 || len(page.Released) >= limit {
 			break
 		}
@@ -60,29 +61,24 @@ func (t *tenant) ParkedWaits(ctx context.Context, f store.WaitFilter, limit int,
 // releaseTries bounds how often a page is read again because it began with rows of sealed runs. What is left of them then is left out of the page.
 const releaseTries = 4
 
-// parkedList is a page of parked waits and one row beyond it.
+// parkedList is a page of parked waits.
 type parkedList struct {
-	rows  []*backend.Wait
-	limit int
-	left  []*backend.Wait // those of sealed runs: never shown
+	rows []*backend.Wait
+	next backend.ParkedPosition
+	left []*backend.Wait // those of sealed runs: never shown
 }
 
-// page is the page without the rows of sealed runs; those count for where the next page begins.
-func (l parkedList) page(cursor func(last *backend.Wait) string) store.WaitPage {
-	page := waitPage(l.rows, l.limit, cursor)
-	page.Waits = page.Waits[:0]
-	for _, w := range l.rows[:min(l.limit, len(l.rows))] {
-		if !slices.Contains(l.left, w) {
-			page.Waits = append(page.Waits, waitRow(w))
-		}
-	}
-	return page
+// shown is the page without the rows of sealed runs.
+func (l parkedList) shown() []store.WaitRow {
+	return waitRows(slices.DeleteFunc(slices.Clone(l.rows), func(w *backend.Wait) bool { return slices.Contains(l.left, w) }))
 }
 
 func (t *tenant) listParked(ctx context.Context, verb string, f store.WaitFilter, after backend.ParkedPosition, limit int) (parkedList, error) {
-	list := parkedList{limit: limit}
+	var list parkedList
 	err := t.view(ctx, verb, func(ctx context.Context, r backend.Reader) (err error) {
-		if list.rows, err = r.ListParked(ctx, t.name, backend.WaitFilter(f), after, limit+1); err != nil || len(list.rows) == 0 {
+		list = parkedList{}
+		list.rows, list.next, err = r.ListParked(ctx, t.name, backend.WaitFilter(f), after, backend.Span{Limit: limit, Look: t.look})
+		if err != nil || len(list.rows) == 0 {
 			return err
 		}
 		keys := make([]backend.RunKey, len(list.rows))
@@ -148,7 +144,12 @@ func (t *tenant) QuarantinedWaits(ctx context.Context, limit int, cursor string)
 	if err != nil {
 		return store.WaitPage{}, err
 	}
-	return waitPage(rows, limit, func(last *backend.Wait) string {
-		return encodeCursor(verb, t.name, nil, parkedPosition{true, last.QuarantinedAt, last.Number})
-	}), nil
+	var page store.WaitPage
+	if len(rows) > limit { // one more tells whether this is the last page
+		rows = rows[:limit]
+		last := rows[limit-1]
+		page.NextCursor = encodeCursor(verb, t.name, nil, parkedPosition{true, last.QuarantinedAt, last.Number})
+	}
+	page.Waits = waitRows(rows)
+	return page, nil
 }

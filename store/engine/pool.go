@@ -116,7 +116,7 @@ func (h *poolHandle) ExtendOwnedShards(shards []int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.scope != nil {
-		h.scope = sortedShards(slices.Concat(h.scope, shards))
+		h.scope = sortedShards(append(slices.Clip(h.scope), shards...))
 	}
 	return nil
 }

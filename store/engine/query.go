@@ -122,15 +122,13 @@ func (t *tenant) QueryWorkflows(ctx context.Context, f store.WorkflowFilter, lim
 	}
 	var page store.WorkflowPage
 	err = t.view(ctx, verb, func(ctx context.Context, r backend.Reader) error {
-		rows, err := r.ListWorkflows(ctx, t.name, backend.WorkflowFilter(f), after, limit+1) // one more tells whether this is the last page
+		rows, next, err := r.ListWorkflows(ctx, t.name, backend.WorkflowFilter(f), after, backend.Span{Limit: limit, Look: t.look})
 		if err != nil {
 			return err
 		}
 		page = store.WorkflowPage{}
-		if len(rows) > limit {
-			rows = rows[:limit]
-			last := rows[limit-1]
-			page.NextCursor = encodeCursor(verb, t.name, f, workflowPosition{last.StartedAt, last.ID})
+		if next.Set {
+			page.NextCursor = encodeCursor(verb, t.name, f, workflowPosition{next.StartedAt, next.ID})
 		}
 		for _, w := range rows {
 			page.Workflows = append(page.Workflows, workflowSummary(w, r.Now()))

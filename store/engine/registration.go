@@ -121,7 +121,7 @@ func (r *registration) judge(records []rendezvous.Record) error {
 		if d.Deadline != "" {
 			due, err := rendezvous.ParseInstant("deadline", d.Deadline)
 			if err != nil {
-				return rendezvous.Errorf(rendezvous.CodeCorrupt, "the deadline of record %d does not decode", s.opened.Seq).With("seq", s.opened.Seq).Because(err)
+				return corruptDeadline(*s.opened, err)
 			}
 			r.due = due
 		}
@@ -210,9 +210,17 @@ func (u *unit) newWait(r *registration, number int64) *backend.Wait {
 	}
 	w.Deadline = r.due
 	if r.poll = r.stand.opened == nil && !r.due.IsZero() && !r.due.After(u.at); r.poll {
-		w.Deadline = u.at.Add(time.Microsecond) // what was received until now answers (M5); fire_at and the record keep the deadline itself
+		w.Deadline = pollDeadline(u.at)
 	}
 	return w
+}
+
+// pollDeadline is the deadline in the row of a wait whose deadline was over when it was registered: what was received until then answers (M5). Its timer and
+// its record keep the deadline itself.
+func pollDeadline(registered time.Time) time.Time { return registered.Add(time.Microsecond) }
+
+func corruptDeadline(r rendezvous.Record, err error) error {
+	return rendezvous.Errorf(rendezvous.CodeCorrupt, "the deadline of record %d does not decode", r.Seq).With("seq", r.Seq).Because(err)
 }
 
 // takeEvents lets the registrations in, one by one. Each new wait needs room among those of its run, and leaves it to the next when it is answered at

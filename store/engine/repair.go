@@ -23,7 +23,30 @@ func (p *abandonedPosition) sound() bool {
 
 // AbandonedRuns implements [store.Repairer].
 func (e *Engine) AbandonedRuns(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
-	const verb = "abandoned_runs"
+	type position = backend.AbandonedPosition
+	return e.abandoned(ctx, "abandoned_runs", limit, cursor, func(ctx context.Context, r backend.Reader, after position, limit int) (rows []*backend.Workflow, next position, err error) {
+		rows, err = r.Abandoned(ctx, after, limit+1) // one more tells whether this is the last page
+		if len(rows) > limit {
+			rows = rows[:limit]
+			next = backend.AbandonedAt(rows[limit-1])
+		}
+		return rows, next, err
+	})
+}
+
+// DueLeases implements [store.Repairer].
+func (e *Engine) DueLeases(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
+	type position = backend.AbandonedPosition
+	return e.abandoned(ctx, "due_leases", limit, cursor, func(ctx context.Context, r backend.Reader, after position, limit int) ([]*backend.Workflow, position, error) {
+		return r.DueLeases(ctx, after, limit)
+	})
+}
+
+// abandoned is a page of abandoned runs.
+func (e *Engine) abandoned(
+	ctx context.Context, verb string, limit int, cursor string,
+	read func(ctx context.Context, r backend.Reader, after backend.AbandonedPosition, limit int) (rows []*backend.Workflow, next backend.AbandonedPosition, err error),
+) (list []store.AbandonedRun, next string, err error) {
 	if limit, err = rendezvous.PageLimit(limit, rendezvous.DefaultList, rendezvous.MaxList); err != nil {
 		return nil, "", err
 	}
@@ -36,15 +59,13 @@ func (e *Engine) AbandonedRuns(ctx context.Context, limit int, cursor string) (l
 		after = backend.AbandonedPosition{Set: true, Expires: at.Expires, Key: backend.WorkflowKey{Tenant: at.Tenant, ID: at.Workflow}}
 	}
 	err = e.view(ctx, verb, func(ctx context.Context, r backend.Reader) error {
-		rows, err := r.Abandoned(ctx, after, limit+1) // one more tells whether this is the last page
+		rows, last, err := read(ctx, r, after, limit)
 		if err != nil {
 			return err
 		}
 		next = ""
-		if len(rows) > limit {
-			rows = rows[:limit]
-			last := rows[limit-1]
-			next = encodeCursor(verb, "", nil, abandonedPosition{last.LeaseExpires, last.Tenant, last.ID})
+		if last.Set {
+			next = encodeCursor(verb, "", nil, abandonedPosition{last.Expires, last.Key.Tenant, last.Key.ID})
 		}
 		list = make([]store.AbandonedRun, len(rows))
 		for i, w := range rows {

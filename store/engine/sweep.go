@@ -36,7 +36,7 @@ func (e *Engine) sweep(ctx context.Context, tenant string, olderThan, at time.Ti
 	if err != nil {
 		return store.Swept{}, err
 	}
-	since, err := checkCutoff(olderThan)
+	since, err := checkCutoff("older_than", olderThan)
 	if err != nil {
 		return store.Swept{}, err
 	}
@@ -56,11 +56,11 @@ func (e *Engine) sweep(ctx context.Context, tenant string, olderThan, at time.Ti
 }
 
 // checkCutoff judges a window's end. A window longer than time itself ends before all instants, which is none (S9, SW-2).
-func checkCutoff(olderThan time.Time) (time.Time, error) {
-	if olderThan.UTC().Year() < 1 {
+func checkCutoff(field string, before time.Time) (time.Time, error) {
+	if before.UTC().Year() < 1 {
 		return time.Time{}, nil
 	}
-	return rendezvous.Instant(olderThan), rendezvous.CheckInstant("older_than", olderThan)
+	return rendezvous.Instant(before), rendezvous.CheckInstant(field, before)
 }
 
 // sweep retires a page of what is due. What may meet an open wait is judged here: what does is named and offered instead (SW-6).

@@ -29,31 +29,30 @@ func (t *tenant) Waiting(ctx context.Context, f store.WaitFilter, limit int, cur
 	if err := decodeCursor(cursor, verb, t.name, f, &after); err != nil {
 		return store.WaitPage{}, err
 	}
-	var rows []*backend.Wait
-	err = t.view(ctx, verb, func(ctx context.Context, r backend.Reader) (err error) {
-		rows, err = r.ListWaits(ctx, t.name, backend.WaitFilter(f), after.Number, limit+1)
-		return err
+	var page store.WaitPage
+	err = t.view(ctx, verb, func(ctx context.Context, r backend.Reader) error {
+		rows, next, err := r.ListWaits(ctx, t.name, backend.WaitFilter(f), after.Number, backend.Span{Limit: limit, Look: t.look})
+		if err != nil {
+			return err
+		}
+		page = store.WaitPage{Waits: waitRows(rows)}
+		if next != 0 {
+			page.NextCursor = encodeCursor(verb, t.name, f, numberPosition{Number: next})
+		}
+		return nil
 	})
 	if err != nil {
 		return store.WaitPage{}, err
 	}
-	return waitPage(rows, limit, func(last *backend.Wait) string {
-		return encodeCursor(verb, t.name, f, numberPosition{Number: last.Number})
-	}), nil
+	return page, nil
 }
 
-// waitPage makes a page of rows read one beyond the limit; that one says that there is a next page.
-func waitPage(rows []*backend.Wait, limit int, cursor func(last *backend.Wait) string) store.WaitPage {
-	var page store.WaitPage
-	if len(rows) > limit {
-		rows = rows[:limit]
-		page.NextCursor = cursor(rows[limit-1])
-	}
-	page.Waits = make([]store.WaitRow, len(rows))
+func waitRows(rows []*backend.Wait) []store.WaitRow {
+	shown := make([]store.WaitRow, len(rows))
 	for i, w := range rows {
-		page.Waits[i] = waitRow(w)
+		shown[i] = waitRow(w)
 	}
-	return page
+	return shown
 }
 
 func checkWaitFilter(f store.WaitFilter) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/fault"
 )
 
-// TestForwards: what no failure strikes is as if it were not there (SH-24, and so for every decorator).
+// TestForwards: what no failure strikes is as if it were not there (SH-27).
 func TestForwards(t *testing.T) {
 	backendtest.Forwards(t, func(b backend.Backend) backend.Backend { return fault.Wrap(b) })
 }

@@ -160,13 +160,17 @@ func (r *reader) NearEvents(ctx context.Context, n backend.Near) (backend.Nearby
 }
 
 // ListWaits implements [backend.Reader].
-func (r *reader) ListWaits(ctx context.Context, tenant string, f backend.WaitFilter, after int64, limit int) ([]*backend.Wait, error) {
-	return through(ctx, r.at, func() ([]*backend.Wait, error) { return r.inner.ListWaits(ctx, tenant, f, after, limit) })
+func (r *reader) ListWaits(ctx context.Context, tenant string, f backend.WaitFilter, after int64, p backend.Span) ([]*backend.Wait, int64, error) {
+	return paged(ctx, r.at, func() ([]*backend.Wait, int64, error) { return r.inner.ListWaits(ctx, tenant, f, after, p) })
 }
 
 // ListParked implements [backend.Reader].
-func (r *reader) ListParked(ctx context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, limit int) ([]*backend.Wait, error) {
-	return through(ctx, r.at, func() ([]*backend.Wait, error) { return r.inner.ListParked(ctx, tenant, f, after, limit) })
+func (r *reader) ListParked(
+	ctx context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, p backend.Span,
+) ([]*backend.Wait, backend.ParkedPosition, error) {
+	return paged(ctx, r.at, func() ([]*backend.Wait, backend.ParkedPosition, error) {
+		return r.inner.ListParked(ctx, tenant, f, after, p)
+	})
 }
 
 // ListQuarantined implements [backend.Reader].
@@ -175,8 +179,12 @@ func (r *reader) ListQuarantined(ctx context.Context, tenant string, after backe
 }
 
 // ListWorkflows implements [backend.Reader].
-func (r *reader) ListWorkflows(ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, limit int) ([]*backend.Workflow, error) {
-	return through(ctx, r.at, func() ([]*backend.Workflow, error) { return r.inner.ListWorkflows(ctx, tenant, f, after, limit) })
+func (r *reader) ListWorkflows(
+	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, p backend.Span,
+) ([]*backend.Workflow, backend.WorkflowPosition, error) {
+	return paged(ctx, r.at, func() ([]*backend.Workflow, backend.WorkflowPosition, error) {
+		return r.inner.ListWorkflows(ctx, tenant, f, after, p)
+	})
 }
 
 // CountWorkflows implements [backend.Reader].
@@ -187,6 +195,13 @@ func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.Wo
 // Abandoned implements [backend.Reader].
 func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
 	return through(ctx, r.at, func() ([]*backend.Workflow, error) { return r.inner.Abandoned(ctx, after, limit) })
+}
+
+// DueLeases implements [backend.Reader].
+func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	return paged(ctx, r.at, func() ([]*backend.Workflow, backend.AbandonedPosition, error) {
+		return r.inner.DueLeases(ctx, after, limit)
+	})
 }
 
 // Depths implements [backend.Reader].

@@ -53,6 +53,11 @@ func (t *tx) OverdueEvents(ctx context.Context, o backend.Overdue, limit int) (b
 	return through(ctx, t.at, func() (backend.OverdueEvents, error) { return t.inner.OverdueEvents(ctx, o, limit) })
 }
 
+// OldLetters implements [backend.Tx].
+func (t *tx) OldLetters(ctx context.Context, before time.Time, after backend.LetterPosition, limit int) ([]*backend.Event, bool, error) {
+	return paged(ctx, t.at, func() ([]*backend.Event, bool, error) { return t.inner.OldLetters(ctx, before, after, limit) })
+}
+
 // Apply implements [backend.Tx].
 func (t *tx) Apply(ctx context.Context, c *backend.Changes) error {
 	if err := t.at.next(ctx); err != nil {

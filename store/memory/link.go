@@ -20,6 +20,7 @@ func (t *tables) linkEvent(e *backend.Event) {
 	if e.Listed = e.Dead(); e.Listed {
 		t.dead[e.DeadReason]++
 		t.tenant(e.Tenant).dead.insert(e.Number)
+		t.tenant(e.Tenant).died.insert(instant{e.DeadAt, e.Number})
 	}
 	if e.Keyed = e.Live(); !e.Keyed {
 		return
@@ -48,6 +49,7 @@ func (t *tables) unlinkEvent(e *backend.Event) {
 			delete(t.dead, e.DeadReason)
 		}
 		t.tenant(e.Tenant).dead.remove(e.Number)
+		t.tenant(e.Tenant).died.remove(instant{e.DeadAt, e.Number})
 	}
 	if !e.Keyed {
 		return

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 )
 
 // sortedRuns is keys in order, each once.
@@ -42,49 +44,66 @@ func passes(w *backend.Wait, f backend.WaitFilter) bool {
 		(f.Key == nil || slices.Contains(w.Keys, *f.Key))
 }
 
-// page copies the waits of those numbers that pass, at most limit.
-func (r *reader) page(rows []*backend.Wait, numbers iter.Seq[int64], f backend.WaitFilter, limit int) []*backend.Wait {
+// fill adds the waits of those numbers to a page, as far as it may look, and reports whether it is done.
+func fill[P any](r *reader, page *backend.Listing[backend.Wait, P], numbers iter.Seq[int64], f backend.WaitFilter, look int) (done bool) {
 	for n := range numbers {
-		if len(rows) >= limit {
-			break
+		look--
+		w := r.waitsByNum[n]
+		if page.Add(w, passes(w, f), look == 0) {
+			return true
 		}
-		if w := r.waitsByNum[n]; passes(w, f) {
-			rows = append(rows, copyWait(w))
-		}
+	}
+	return false
+}
+
+func copyWaits(rows []*backend.Wait) []*backend.Wait {
+	for i, w := range rows {
+		rows[i] = copyWait(w)
 	}
 	return rows
 }
 
 // ListWaits implements [backend.Reader].
-func (r *reader) ListWaits(ctx context.Context, tenant string, f backend.WaitFilter, after int64, limit int) ([]*backend.Wait, error) {
+func (r *reader) ListWaits(ctx context.Context, tenant string, f backend.WaitFilter, after int64, p backend.Span) ([]*backend.Wait, int64, error) {
 	if err := alive(ctx); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	order := r.tenant(tenant).waits
+	order, look := r.tenant(tenant).waits, p.Look
 	if f.RunID != "" {
 		if order = r.runWaits[backend.RunKey{Tenant: tenant, ID: f.RunID}]; order == nil {
-			return nil, nil
+			return nil, 0, nil
 		}
+		look = math.MaxInt
 	}
-	return r.page(nil, order.above(after), f, limit), nil
+	page := backend.Listing[backend.Wait, int64]{Limit: p.Limit, At: backend.NumberAt}
+	fill(r, &page, order.above(after), f, look)
+	return copyWaits(page.Rows), page.Next, nil
 }
 
 // ListParked implements [backend.Reader].
 func (r *reader) ListParked(
-	ctx context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, limit int,
-) ([]*backend.Wait, error) {
+	ctx context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, p backend.Span,
+) ([]*backend.Wait, backend.ParkedPosition, error) {
 	if err := alive(ctx); err != nil {
-		return nil, err
+		return nil, backend.ParkedPosition{}, err
 	}
 	o, last := r.tenant(tenant), instant{after.At, after.Number}
+	due, stuck := o.due.all(), o.stuck.all()
 	switch {
-	case !after.Set:
-		return r.page(r.page(nil, numbers(o.due.all()), f, limit), numbers(o.stuck.all()), f, limit), nil
-	case !after.Quarantined:
-		return r.page(r.page(nil, numbers(o.due.above(last)), f, limit), numbers(o.stuck.all()), f, limit), nil
+	case after.Quarantined:
+		due, stuck = none, o.stuck.above(last)
+	case after.Set:
+		due = o.due.above(last)
 	}
-	return r.page(nil, numbers(o.stuck.above(last)), f, limit), nil
+	page := backend.Listing[backend.Wait, backend.ParkedPosition]{Limit: p.Limit, At: backend.ParkedAt}
+	if !fill(r, &page, numbers(due), f, p.Look) {
+		fill(r, &page, numbers(stuck), f, p.Look)
+	}
+	return copyWaits(page.Rows), page.Next, nil
 }
+
+// none is an empty range.
+func none(func(instant) bool) {}
 
 // ListQuarantined implements [backend.Reader].
 func (r *reader) ListQuarantined(ctx context.Context, tenant string, after backend.ParkedPosition, limit int) ([]*backend.Wait, error) {
@@ -92,10 +111,18 @@ func (r *reader) ListQuarantined(ctx context.Context, tenant string, after backe
 		return nil, err
 	}
 	order := r.tenant(tenant).quarantined
-	if !after.Set {
-		return r.page(nil, numbers(order.all()), backend.WaitFilter{}, limit), nil
+	walk := order.all()
+	if after.Set {
+		walk = order.above(instant{after.At, after.Number})
 	}
-	return r.page(nil, numbers(order.above(instant{after.At, after.Number})), backend.WaitFilter{}, limit), nil
+	var rows []*backend.Wait
+	for n := range numbers(walk) {
+		if len(rows) >= limit {
+			break
+		}
+		rows = append(rows, copyWait(r.waitsByNum[n]))
+	}
+	return rows, nil
 }
 
 func numbers(rows iter.Seq[instant]) iter.Seq[int64] {
@@ -115,28 +142,30 @@ func shows(w *backend.Workflow, f backend.WorkflowFilter) bool {
 
 // ListWorkflows implements [backend.Reader].
 func (r *reader) ListWorkflows(
-	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, limit int,
-) ([]*backend.Workflow, error) {
+	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, p backend.Span,
+) ([]*backend.Workflow, backend.WorkflowPosition, error) {
 	if err := alive(ctx); err != nil {
-		return nil, err
+		return nil, backend.WorkflowPosition{}, err
 	}
 	order := r.tenant(tenant).started
 	walk := order.all()
 	if after.Set {
 		walk = order.above(start{after.StartedAt, after.ID})
 	}
-	var rows []*backend.Workflow
-	for p := range walk {
-		if len(rows) >= limit {
+	page, look := backend.Listing[backend.Workflow, backend.WorkflowPosition]{Limit: p.Limit, At: backend.StartedAt}, p.Look
+	for at := range walk {
+		look--
+		w := r.workflows[backend.WorkflowKey{Tenant: tenant, ID: at.id}]
+		if page.Add(w, shows(w, f), look == 0) {
 			break
 		}
-		if w := r.workflows[backend.WorkflowKey{Tenant: tenant, ID: p.id}]; shows(w, f) {
-			c := copyWorkflow(w)
-			c.StartedAt = w.StartedAt // its place in the order is known even where the row does not decode
-			rows = append(rows, c)
-		}
 	}
-	return rows, nil
+	for i, w := range page.Rows {
+		c := copyWorkflow(w)
+		c.StartedAt = w.StartedAt // its place in the order is known even where the row does not decode
+		page.Rows[i] = c
+	}
+	return page.Rows, page.Next, nil
 }
 
 // CountWorkflows implements [backend.Reader].
@@ -176,6 +205,37 @@ func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition,
 		rows = append(rows, c)
 	}
 	return rows, nil
+}
+
+// DueLeases implements [backend.Reader].
+func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	if err := alive(ctx); err != nil {
+		return nil, backend.AbandonedPosition{}, err
+	}
+	walk := r.leased.all()
+	if after.Set {
+		walk = r.leased.above(leaseEnd{after.Expires, after.Key})
+	}
+	due := map[string][]leaseEnd{}
+	for l := range walk {
+		if l.at.After(r.now) {
+			break
+		}
+		if own := due[l.key.Tenant]; len(own) <= limit {
+			due[l.key.Tenant] = append(own, l)
+		}
+	}
+	places, left := fair.Choose(due, limit, compareEnds)
+	rows, next := make([]*backend.Workflow, len(places)), backend.AbandonedPosition{}
+	for i, l := range places {
+		w := r.workflows[l.key]
+		rows[i] = copyWorkflow(w)
+		rows[i].LeaseExpires = w.LeaseExpires
+		if len(left) > 0 && compareEnds(l, left[0]) < 0 {
+			next = backend.AbandonedPosition{Set: true, Expires: l.at, Key: l.key}
+		}
+	}
+	return rows, next, nil
 }
 
 // Depths implements [backend.Reader].

@@ -64,6 +64,7 @@ type tenant struct {
 	ageing      *sorted[instant] // live events without an expiry, by live_since
 	expiring    *sorted[instant] // those with one, by that
 	dead        *sorted[int64]   // letters that lists show
+	died        *sorted[instant] // the same by dead_at
 }
 
 type (
@@ -150,6 +151,7 @@ func newTenant() *tenant {
 		started: newSorted(compareStarts), waits: newSorted(cmp.Compare[int64]), due: newSorted(compareInstants),
 		stuck: newSorted(compareInstants), quarantined: newSorted(compareInstants), woken: newSorted(compareMarks),
 		unmet: map[meeting]struct{}{}, ageing: newSorted(compareInstants), expiring: newSorted(compareInstants), dead: newSorted(cmp.Compare[int64]),
+		died: newSorted(compareInstants),
 	}
 }
 

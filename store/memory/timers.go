@@ -243,26 +243,9 @@ func (t *transaction) DueTimers(ctx context.Context, shards []int, limit int) ([
 	if err := alive(ctx); err != nil {
 		return nil, false, err
 	}
-	due := map[string][]timerPlace{}
-	for _, shard := range slices.Compact(slices.Sorted(slices.Values(shards))) {
-		for tenant, queue := range t.ready[shard] {
-			n := 0
-			for p := range queue.all() {
-				if p.at.After(t.now) || n > limit {
-					break
-				}
-				due[tenant] = append(due[tenant], p)
-				n++
-			}
-		}
-		for x := range t.void(shard) {
-			if x.ReadyAt.After(t.now) && !x.DueAt.After(t.now) {
-				due[x.Tenant] = append(due[x.Tenant], timerPlace{x.DueAt, x.Key()})
-			}
-		}
-	}
-	for _, own := range due {
-		slices.SortFunc(own, compareTimers)
+	due, err := t.dueTimers(shards, limit)
+	if err != nil {
+		return nil, false, err
 	}
 	places, left := fair.Choose(due, limit, compareTimers)
 	rows := make([]*backend.Timer, len(places))
@@ -273,6 +256,57 @@ func (t *transaction) DueTimers(ctx context.Context, shards []int, limit int) ([
 		return compareTimers(timerPlace{a.DueAt, a.Key()}, timerPlace{b.DueAt, b.Key()})
 	})
 	return rows, len(left) > 0, nil
+}
+
+// dueTimers are each tenant's first due timers in those shards, one more than a page holds at most.
+func (t *transaction) dueTimers(shards []int, limit int) (map[string][]timerPlace, error) {
+	queues := map[string][]fair.Fetch[timerPlace]{}
+	for _, shard := range slices.Compact(slices.Sorted(slices.Values(shards))) {
+		for tenant, queue := range t.ready[shard] {
+			queues[tenant] = append(queues[tenant], behindIn(queue, t.now))
+		}
+		void := map[string]*sorted[timerPlace]{}
+		for x := range t.void(shard) {
+			if !x.ReadyAt.After(t.now) {
+				continue
+			}
+			if void[x.Tenant] == nil {
+				void[x.Tenant] = newSorted(compareTimers)
+			}
+			void[x.Tenant].insert(timerPlace{x.DueAt, x.Key()})
+		}
+		for tenant, queue := range void {
+			queues[tenant] = append(queues[tenant], behindIn(queue, t.now))
+		}
+	}
+	due := map[string][]timerPlace{}
+	for tenant, own := range queues {
+		places, err := fair.Merge(own, nil, limit+1, func(a, b *timerPlace) int { return compareTimers(*a, *b) })
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range places {
+			due[tenant] = append(due[tenant], *p)
+		}
+	}
+	return due, nil
+}
+
+// behindIn answers places up to now.
+func behindIn(queue *sorted[timerPlace], now time.Time) fair.Fetch[timerPlace] {
+	return func(after *timerPlace, limit int) (places []*timerPlace, err error) {
+		walk := queue.all()
+		if after != nil {
+			walk = queue.above(*after)
+		}
+		for p := range walk {
+			if p.at.After(now) || len(places) == limit {
+				break
+			}
+			places = append(places, &p)
+		}
+		return places, nil
+	}
 }
 
 // LockTimers implements [backend.TimerTx].

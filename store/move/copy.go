@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
@@ -153,6 +154,7 @@ func (c *copying) copy(ctx context.Context, kind backend.Kind) error {
 		if err != nil {
 			return fmt.Errorf("copying %s from %s: %w", kind, c.From, err)
 		}
+		depose(page)
 		if err := c.insert(ctx, kind, page); err != nil {
 			return fmt.Errorf("copying %s to %s, %s: %w", kind, c.To, behind(after), err)
 		}
@@ -202,6 +204,18 @@ func (c *copying) insert(ctx context.Context, kind backend.Kind, page *backend.P
 	return err
 }
 
+// later is how far epochs of shards are ahead in a copy: no pod that works on the source can pass a fence of the target, whatever it takes there meanwhile
+// (shards.md section 5).
+const later = 1 << 32
+
+// depose has leases of shards as they are to be in the target: free, and of a later epoch.
+func depose(p *backend.Page) {
+	for _, l := range p.NewShardLeases {
+		l.Epoch += later
+		l.Owner, l.ExpiresAt, l.Serving, l.Address = "", time.Time{}, false, ""
+	}
+}
+
 // flowsOf are the workflows that rows belong to.
 func flowsOf(p *backend.Page) []backend.WorkflowKey {
 	flows := map[backend.WorkflowKey]struct{}{}
@@ -213,6 +227,9 @@ func flowsOf(p *backend.Page) []backend.WorkflowKey {
 	}
 	for _, w := range p.NewWaits {
 		flows[backend.WorkflowKey{Tenant: w.Tenant, ID: w.WorkflowID}] = struct{}{}
+	}
+	for _, x := range p.Timers {
+		flows[backend.WorkflowKey{Tenant: x.Tenant, ID: x.WorkflowID}] = struct{}{}
 	}
 	return slices.SortedFunc(maps.Keys(flows), backend.WorkflowKey.Compare)
 }

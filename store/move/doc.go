@@ -7,7 +7,8 @@
 // The end is the proof. All of the source is read again and all of the target, and count and sum of every kind of row must be those of what was copied: where
 // the source differs it changed meanwhile, where the target does, somebody else wrote to it. Sums do not depend on order and cover every column but versions,
 // which begin at 1 again. Whatever changed in the source before its second reading began is noticed, so the copy is one state of the source, however long it
-// took. Then the target's numbers are raised above all that the source gave (I9), and the mark goes.
+// took. Leases of shards are copied free and with epochs 2^32 later, so that no pod of the source passes a fence of the target, and members of pools are left
+// behind (shards.md section 5). Then the target's numbers are raised above all that the source gave (I9), and the mark goes.
 //
 // What is not promised: that nobody works on the source after its second reading. Stop what uses it, for good.
 package move

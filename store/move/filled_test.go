@@ -55,9 +55,48 @@ func fill(t *testing.T, h *storetest.Harness) *world {
 	endOf(t, f)
 	events(t, f, w)
 	events(t, h.FixOf(t, "globex"), &world{})
+	timers(t, h, f)
 	h.Advance(11 * time.Second)
 	call(t)(h.Store.TakeWoken(t.Context(), 3))
 	return w
+}
+
+// timers leaves timers of every class: ahead, due, parked and held, in shards that a pod owns.
+func timers(t *testing.T, h *storetest.Harness, f *storetest.Fix) {
+	t.Helper()
+	pod, err := h.Store.PoolHandle(store.PoolTimer, odd+"/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []int
+	for shard := range h.Store.Shards() {
+		all = append(all, shard)
+	}
+	won, err := pod.AcquireOwnedShards(t.Context(), all, store.MaxShardTTL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var epochs []store.ShardEpoch
+	for _, l := range won.Won {
+		epochs = append(epochs, store.ShardEpoch{Shard: l.Shard, Epoch: l.Epoch})
+	}
+	call(t)(nil, pod.PublishShardOwner(t.Context(), 0, won.Won[0].Epoch, "10.0.0.1:4222"))
+	due, far := time.Duration(0), 1000*time.Hour
+	arm := func(run, id string, after *time.Duration, epoch int64) {
+		t.Helper()
+		call(t)(f.ArmTimer(t.Context(), store.Arm{
+			RunID: run, TimerID: id, BatchID: "arm", After: after, Epoch: epoch, Trace: rendezvous.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=b"},
+		}, time.Time{}))
+	}
+	arm(f.Start().ID, odd, &far, 0)
+	parked := f.Start().Drive()
+	arm(parked.ID, "parked", &due, parked.Epoch)
+	call(t)(pod.FireDueTimers(t.Context(), epochs, 0))
+	h.Advance(time.Millisecond)
+	held := f.Start()
+	arm(held.ID, "held", &due, 0)
+	call(t)(pod.ClaimDueTimers(t.Context(), epochs, 0, 0))
+	f.Start().Register(rendezvous.Wait{WaitID: rendezvous.WaitID{RunID: held.ID, Effect: "w"}, Type: "paid", Keys: []rendezvous.Key{storetest.K("late", "1")}, DeadlineAfter: &far})
 }
 
 // call fails the test where a verb does.
@@ -179,6 +218,13 @@ func wantEverything(t *testing.T, b backend.Backend) {
 			note("quarantined wait", !w.QuarantinedAt.IsZero())
 			note("traced wait", w.Trace.Parent != "")
 		}
+		for _, x := range p.Timers {
+			note(string(x.Class)+" timer", true)
+			note("parked timer", x.Parks > 0)
+			note("held timer", x.Token > 0)
+			note("traced timer", x.Trace.State != "")
+		}
+		note("shard", len(p.NewShardLeases) > 0)
 		note("batch", len(p.NewBatches) > 0)
 		for _, m := range p.Woken {
 			note("mark noticed", m.Notices > 0)
@@ -186,7 +232,8 @@ func wantEverything(t *testing.T, b backend.Backend) {
 	}
 	for _, what := range strings.Split("leased,pause requested,cancel requested,paused,workflow running,workflow completed,workflow failed,workflow cancelled,"+
 		"workflow paused,run continued_as_new,retired,operator,record with payload,event live,event claimed,event consumed,event dead,erased,listed,requeued,purged,targeted,minted,"+
-		"no payload,empty payload,large payload,open wait,parked wait,failed wait,quarantined wait,traced wait,batch,mark noticed", ",") {
+		"no payload,empty payload,large payload,open wait,parked wait,failed wait,quarantined wait,traced wait,batch,mark noticed,"+
+		"author timer,wait timer,parked timer,held timer,traced timer,shard", ",") {
 		if !seen[what] {
 			t.Errorf("the store to copy has no %s", what)
 		}

@@ -72,4 +72,7 @@ func (m *mark) take(kind backend.Kind, p *backend.Page) {
 			m.Numbers = m.Numbers.Max(backend.Numbers{Wait: w.Held.Claim}) // from the waits' sequence
 		}
 	}
+	for _, x := range p.Timers {
+		m.Numbers = m.Numbers.Max(backend.Numbers{Take: x.Token})
+	}
 }

@@ -64,7 +64,7 @@ func (t *Tally) add(p *backend.Page) {
 
 // each visits the rows of a page.
 func each(p *backend.Page, visit func(v reflect.Value)) {
-	for _, rows := range [...]any{p.NewWorkflows, p.NewRuns, p.Records, p.NewBatches, p.NewEvents, p.NewWaits, p.Woken} {
+	for _, rows := range [...]any{p.NewWorkflows, p.NewRuns, p.Records, p.NewBatches, p.NewEvents, p.NewWaits, p.Woken, p.Timers, p.NewShardLeases} {
 		for v, i := reflect.ValueOf(rows), 0; i < v.Len(); i++ {
 			visit(v.Index(i).Elem())
 		}
@@ -75,7 +75,8 @@ func each(p *backend.Page, visit func(v reflect.Value)) {
 var unsummed = map[string]bool{
 	"Workflow.Corrupt": true, "Record.PayloadOf": true, "Woken.Anew": true,
 	"Event.Version": true, "Event.Keyed": true, "Event.Listed": true, "Event.HasPayload": true, "Event.PayloadSize": true, "Event.Shed": true, "Event.Rekey": true, "Event.Corrupt": true,
-	"Wait.Version": true, "Wait.Keyed": true, "Wait.Corrupt": true,
+	"Timer.Corrupt": true,
+	"Wait.Version":  true, "Wait.Keyed": true, "Wait.Corrupt": true,
 }
 
 // encode writes all columns of a row, so that no two rows that differ have one encoding. New columns are taken by themselves.
@@ -150,6 +151,7 @@ func layout() string {
 	for _, t := range [...]reflect.Type{
 		reflect.TypeFor[backend.Workflow](), reflect.TypeFor[backend.Run](), reflect.TypeFor[backend.Record](), reflect.TypeFor[backend.Batch](),
 		reflect.TypeFor[backend.Event](), reflect.TypeFor[backend.Wait](), reflect.TypeFor[backend.Woken](),
+		reflect.TypeFor[backend.Timer](), reflect.TypeFor[backend.ShardLease](),
 	} {
 		describe(t)
 	}

@@ -13,6 +13,7 @@ func TestASumCoversEveryColumn(t *testing.T) {
 	t.Parallel()
 	for _, row := range []any{
 		&backend.Workflow{}, &backend.Run{}, &backend.Record{}, &backend.Batch{}, &backend.Event{}, &backend.Wait{}, &backend.Woken{},
+		&backend.Timer{}, &backend.ShardLease{},
 	} {
 		v := reflect.ValueOf(row).Elem()
 		seen := map[string]string{string(encode(nil, v)): "nothing"}

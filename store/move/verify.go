@@ -15,14 +15,14 @@ func (c *copying) verify(ctx context.Context) (Report, error) {
 	for kind, s := range c.mark.Kinds {
 		copied[kind] = s.Tally
 	}
-	source, err := c.tally(ctx, Rereading, c.from, c.From)
+	source, err := c.tally(ctx, Rereading, c.from, c.From, depose)
 	if err != nil {
 		return nil, err
 	}
 	if differ := differences(copied, source); differ != "" {
 		return nil, rendezvous.InvalidField("from", "%s changed while it was copied (%s); stop what uses it, and begin again with an empty target", c.From, differ)
 	}
-	target, err := c.tally(ctx, Checking, c.to, c.To)
+	target, err := c.tally(ctx, Checking, c.to, c.To, func(*backend.Page) {})
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +33,8 @@ func (c *copying) verify(ctx context.Context) (Report, error) {
 	return copied, nil
 }
 
-// tally reads all of a store.
-func (c *copying) tally(ctx context.Context, step Step, b backend.Backend, name string) (Report, error) {
+// tally reads all of a store, each page as it is once it was copied.
+func (c *copying) tally(ctx context.Context, step Step, b backend.Backend, name string, copied func(*backend.Page)) (Report, error) {
 	r := Report{}
 	for _, kind := range backend.Kinds {
 		var t Tally
@@ -48,6 +48,7 @@ func (c *copying) tally(ctx context.Context, step Step, b backend.Backend, name 
 			if page.Rows == 0 {
 				break
 			}
+			copied(page)
 			t.add(page)
 			at = page.Last
 			c.Watch(Progress{Step: step, Kind: kind, Done: t.Rows, Of: of})

@@ -65,6 +65,7 @@ func (w *writes) timers(c *backend.Changes) {
 		instants(damaged, func(t *backend.Timer) time.Time { return t.DueAt }),
 		integers(damaged, func(t *backend.Timer) int { return t.Attempts }),
 		texts(damaged, func(t *backend.Timer) string { return t.LastError }),
+		integers(damaged, func(t *backend.Timer) int { return t.Parks }),
 	)...)
 	held := sorted(c.HeldTimers, byTimer)
 	w.add(holdTimersSQL, len(held), true, holdColumns(held)...)

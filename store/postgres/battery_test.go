@@ -51,7 +51,7 @@ func (s *stores) lend(t *testing.T) *lent {
 		if l.spent.Load() || t.Failed() {
 			return
 		}
-		execute(t, l.url, "DELETE FROM woken; DELETE FROM wait_keys; DELETE FROM waits; DELETE FROM event_keys; DELETE FROM dead_keys; DELETE FROM events;"+
+		execute(t, l.url, "DELETE FROM members; DELETE FROM shard_leases; DELETE FROM timers; DELETE FROM woken; DELETE FROM wait_keys; DELETE FROM waits; DELETE FROM event_keys; DELETE FROM dead_keys; DELETE FROM events;"+
 			"DELETE FROM batches; DELETE FROM history; DELETE FROM runs; DELETE FROM workflows")
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -68,6 +68,15 @@ func TestBackend(t *testing.T) {
 		url := s.lend(t).url
 		return open(t, url), advancer(t, url) // one of its own, which the case really closes
 	})
+}
+
+// R9: a timer whose row does not decode keeps its place, and can be put off.
+func TestCorruptTimer(t *testing.T) {
+	t.Parallel()
+	url := stopped.Database(t)
+	b := open(t, url)
+	defer b.Close()
+	backendtest.CorruptTimer(t, b, damage{url, new(atomic.Bool)}.Timer)
 }
 
 func (s *stores) harness(t *testing.T, o storetest.Options) *storetest.Harness {

@@ -82,9 +82,9 @@ func (d damage) Wait(tenant string, id rendezvous.WaitID) error {
 
 func (d damage) Timer(tenant, workflowID, timerID string) error {
 	return d.do(
-		step{sql: `ALTER TABLE timers DROP CONSTRAINT IF EXISTS timers_class`},
+		step{sql: `ALTER TABLE timers DROP CONSTRAINT IF EXISTS timers_counts`},
 		step{
-			`UPDATE timers SET class = 'sand' WHERE tenant = $1 AND workflow_id = $2 AND timer_id = $3`,
+			`UPDATE timers SET armed_seq = -1 WHERE tenant = $1 AND workflow_id = $2 AND timer_id = $3`,
 			[]any{tenant, workflowID, timerID},
 			fmt.Sprintf("timer %q of %q in %s", timerID, workflowID, tenant),
 		})

@@ -54,6 +54,22 @@ var fill = []string{
 		CASE WHEN i = 4 THEN 'done-1' ELSE '' END, 'live', '', '', NULL, '', '', '', 0, '', '', NULL, false, 0, 0, NULL, false, 0, 0, false, '', '', '', '', '', '', '' FROM generate_series(0, 4) i`,
 	`INSERT INTO event_keys SELECT tenant, CASE WHEN target = '' THEN 'order' ELSE '' END, CASE WHEN target = '' THEN id ELSE target END, 'paid', number, rdv_now()
 		FROM events WHERE source = 'live' AND state = 'live'`,
+	// Timers of shard 0: 20,000 that are not due, 5,000 in front that are held, and of globex 10 that are due and 3 whose hold is void. More is due elsewhere.
+	`INSERT INTO timers SELECT 'acme', 'live-0', 'future-' || i, 'live-0', 'author', '', 0, t, 1, t, t, 0, '', 0, 0, '', 0, NULL, '', '' FROM generate_series(1, 20000) i,
+		LATERAL (SELECT rdv_now() + interval '1 day' + i * interval '1 s') x (t)`,
+	`INSERT INTO timers SELECT 'acme', 'live-0', 'held-' || i, 'live-0', 'author', '', 0, t, 1, t, u, 0, '', 0, i, 'pod', 2, u, '', '' FROM generate_series(1, 5000) i,
+		LATERAL (SELECT rdv_now() - interval '1 day' + i * interval '1 s', rdv_now() + interval '1 hour') x (t, u)`,
+	`INSERT INTO timers SELECT 'acme', 'live-0', 'other-' || i, 'live-0', 'author', '', 5, t, 1, t, t, 0, '', 0, 0, '', 0, NULL, '', '' FROM generate_series(1, 5000) i,
+		LATERAL (SELECT rdv_now() - interval '1 day' + i * interval '1 s') x (t)`,
+	`INSERT INTO timers SELECT tenant, workflow_id, 'due', run_id, 'author', '', 0, t, 1, t, t, 0, '', 0, 0, '', 0, NULL, '', '' FROM workflows,
+		LATERAL (SELECT rdv_now() - interval '1 s') x (t) WHERE tenant = 'globex'`,
+	`INSERT INTO timers SELECT tenant, workflow_id, 'void', run_id, 'author', '', 0, t, 1, t, u, 0, '', 0, 10000, 'pod', 1, u, '', '' FROM workflows,
+		LATERAL (SELECT rdv_now() - interval '1 s', rdv_now() + interval '1 hour') x (t, u) WHERE tenant = 'globex' AND workflow_id < 'live-3'`,
+	`INSERT INTO shard_leases SELECT 'timer', s, 'pod', 2, rdv_now() + interval '1 hour', true, '' FROM generate_series(0, 63) s`,
+	`INSERT INTO members SELECT 'timer', 'pod/' || i, '', rdv_now(), false, rdv_now() FROM generate_series(1, 3) i`,
+	// A run that slept often.
+	`INSERT INTO history SELECT 'acme', 'live-2', 2 + i, 'live-2', (ARRAY['timer.started', 'timer.fired'])[2 - i % 2], 1, '', 0, false, '{}', NULL, '', '', '', '', rdv_now(), '',
+		't-' || (i + 1) / 2 FROM generate_series(1, 2001) i`,
 	// What queues leave behind until it is vacuumed: many rows that came and went.
 	`INSERT INTO event_keys SELECT 'acme', 'order', 'live-1', 'paid', 1000000 + i, rdv_now() FROM generate_series(1, 5000) i`,
 	`DELETE FROM event_keys WHERE number > 1000000`,
@@ -77,7 +93,7 @@ func prepare(ctx context.Context, url string, statements ...string) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{"workflows", "runs", "history", "batches", "events", "event_keys", "dead_keys", "waits", "wait_keys", "woken"} {
+	for _, table := range []string{"workflows", "runs", "history", "batches", "events", "event_keys", "dead_keys", "waits", "wait_keys", "woken", "timers", "shard_leases", "members"} {
 		if _, err := conn.Exec(ctx, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)"); err != nil {
 			return errors.Join(err, conn.Close(ctx))
 		}
@@ -108,7 +124,7 @@ func onFilled(t *testing.T, test func(t *testing.T, url string, b *postgres.Back
 		use(t, b, "warm", 3)
 		execute(t, url, "VACUUM ANALYZE")
 		use(t, b, "warmer", 3)
-		for _, q := range queries {
+		for _, q := range slices.Concat(queries, timerQueries) {
 			if err := b.Update(t.Context(), "test", q.run); err != nil {
 				t.Fatal(err)
 			}

@@ -92,6 +92,7 @@ func TestOpenRefusesANewerSchema(t *testing.T) {
 	}
 }
 
+// SH-2: two pods that cut the workflows differently would neither find nor leave alone what is theirs.
 func TestOpenRefusesAnotherNumberOfShards(t *testing.T) {
 	url := migrated.Database(t)
 	first := open(t, url, func(c *postgres.Config) { c.Shards = 16 })

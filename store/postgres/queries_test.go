@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ func letters(w backend.DeadWalk) func(ctx context.Context, tx backend.Tx) error 
 func ask3[T, U any](v T, u U, err error) error { return err }
 
 var (
+	five    = backend.Span{Limit: 5, Look: 100} // of pages
 	live1   = backend.WorkflowKey{Tenant: "acme", ID: "live-1"}
 	held1   = backend.WorkflowKey{Tenant: "globex", ID: "live-1"}
 	run1    = backend.RunKey{Tenant: "acme", ID: "live-1"}
@@ -101,32 +103,47 @@ var queries = []query{
 		return ask(tx.NearEvents(ctx, backend.Near{Tenant: "acme", Type: "paid", Keys: []rendezvous.Key{lookups[0].Key, lookups[1].Key}, Most: 20, Walk: 100}))
 	}},
 	{"EffectNames", 2, func(ctx context.Context, tx backend.Tx) error { return ask(tx.EffectNames(ctx, run1, 10)) }},
-	{"ListWaits", 5, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.ListWaits(ctx, "acme", backend.WaitFilter{}, 0, 5))
+	{"ListWaits", 7, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.ListWaits(ctx, "acme", backend.WaitFilter{}, 0, five))
 	}},
 	{"ListWaits of a run", 1, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.ListWaits(ctx, "acme", backend.WaitFilter{RunID: "live-9"}, 0, 5))
+		return ask3(tx.ListWaits(ctx, "acme", backend.WaitFilter{RunID: "live-9"}, 0, five))
+	}},
+	{"ListWaits of a type that has none", 100, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.ListWaits(ctx, "acme", backend.WaitFilter{Type: "none"}, 0, five))
+	}},
+	{"ListParked of a type that has none", 100, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.ListParked(ctx, "globex", backend.WaitFilter{Type: "none"}, backend.ParkedPosition{}, five))
+	}},
+	{"ListWorkflows of a type that has none", 101, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{Types: []string{"none"}}, backend.WorkflowPosition{}, five))
 	}},
 	{"ListParked", 10, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.ListParked(ctx, "globex", backend.WaitFilter{}, backend.ParkedPosition{}, 20))
+		return ask3(tx.ListParked(ctx, "globex", backend.WaitFilter{}, backend.ParkedPosition{}, five))
 	}},
 	{"ListQuarantined", 3, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.ListQuarantined(ctx, "globex", backend.ParkedPosition{}, 20))
 	}},
 	{"ListWorkflows", 10, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{}, 10))
+		return ask3(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{}, five))
 	}},
 	{"ListWorkflows, a later page", 11, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{Set: true, StartedAt: tx.Now(), ID: "live-1"}, 10))
+		return ask3(tx.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{Set: true, StartedAt: tx.Now(), ID: "live-1"}, five))
 	}},
 	{"CountWorkflows up to 100", 100, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.CountWorkflows(ctx, "acme", backend.WorkflowFilter{}, 100))
 	}},
-	{"Abandoned", 3, func(ctx context.Context, tx backend.Tx) error {
+	{"Abandoned", 8, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.Abandoned(ctx, backend.AbandonedPosition{}, 10))
 	}},
-	// The 5,000 dead letters are among what it counts.
-	{"Depths", 5100, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10_000)) }},
+	{"DueLeases", 8, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.DueLeases(ctx, backend.AbandonedPosition{}, 10))
+	}},
+	{"DueLeases, a later page", 8, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.DueLeases(ctx, backend.AbandonedPosition{Set: true, Expires: tx.Now().Add(-time.Hour), Key: live1}, 10))
+	}},
+	// The 5,000 dead letters are among what it counts, and the timers, and those of them that are due.
+	{"Depths", 25_200, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10_000)) }},
 	{"SW-35 Depths up to 10", 100, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10)) }},
 	// One more than the page, once for the numbers and once for the rows.
 	{"DeadLetters", 12, letters(backend.DeadWalk{})},
@@ -164,6 +181,17 @@ var queries = []query{
 		}
 		return err
 	}},
+	// Once to find the tenant, and ten of them, and one more.
+	{"OldLetters", 30, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.OldLetters(ctx, tx.Now(), backend.LetterPosition{}, 10))
+	}},
+	{"OldLetters, a later page", 30, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.OldLetters(ctx, tx.Now(), backend.LetterPosition{Set: true, At: tx.Now().Add(-time.Hour), Number: 22_000}, 10))
+	}},
+	// S8: nothing is old.
+	{"OldLetters on a quiet tick", 2, func(ctx context.Context, tx backend.Tx) error {
+		return ask3(tx.OldLetters(ctx, tx.Now().Add(-time.Hour), backend.LetterPosition{}, 10))
+	}},
 	{"NewEventNumbers", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.NewEventNumbers(ctx, 10)) }},
 	// Each row and its workflow; once to find the tenant, once to take, once to see whether there is more.
 	{"DueParked", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueParked(ctx, 10)) }},
@@ -193,13 +221,15 @@ var queries = []query{
 		}
 		return ask(t.Unfinished(ctx))
 	}},
+	{"Scan of timers", 20, scan(backend.Timers, backend.Position{Tenant: "acme", ID: "live-0", Part: "future-1"})},
+	{"Scan of leases", 20, scan(backend.ShardLeases, backend.Position{ID: "timer", Number: 5})},
 	{"UnmetEvents", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.UnmetEvents(ctx, tx.Now(), 0, 10)) }},
 }
 
 // S8 and the issue: the cost of what the store runs follows what it answers and writes, not what is finished, whatever the statistics say.
 func TestPlans(t *testing.T) {
 	onFilled(t, func(t *testing.T, url string, b *postgres.Backend, seen *observer) {
-		for _, q := range queries {
+		for _, q := range slices.Concat(queries, timerQueries) {
 			t.Run(q.name, func(t *testing.T) { checkQuery(t, b, seen, q) })
 		}
 		t.Run("verbs", func(t *testing.T) { checkVerbs(t, b, seen) })
@@ -343,7 +373,7 @@ func checkDriving(t *testing.T, b *postgres.Backend, seen *observer, url string)
 	run("RenewLease", func() error { return ask(tenant.RenewLease(ctx, id, "pod", lease.Epoch, 2*time.Second)) })
 	advancer(t, url)(time.Minute)
 	run("ReclaimRun", func() error {
-		rows, _, err := s.AbandonedRuns(ctx, 100, "")
+		rows, _, err := s.DueLeases(ctx, 100, "")
 		if err != nil {
 			return err
 		}

@@ -7,8 +7,10 @@ var (
 	//go:embed sql/now.sql
 	nowSQL string
 
-	//go:embed sql/abandoned.sql
-	abandonedSQL string
+	//go:embed sql/leased_tenants.sql
+	leasedTenantsSQL string
+	//go:embed sql/leases_due.sql
+	leasesDueSQL string
 	//go:embed sql/batches.sql
 	batchesSQL string
 	//go:embed sql/claimed_events.sql
@@ -37,6 +39,8 @@ var (
 	keptCountsSQL string
 	//go:embed sql/kept_events.sql
 	keptEventsSQL string
+	//go:embed sql/list_together.sql
+	listTogetherSQL string
 	//go:embed sql/list_parked.sql
 	listParkedSQL string
 	//go:embed sql/list_quarantined.sql
@@ -249,6 +253,14 @@ var (
 	writeMembersSQL string
 	//go:embed sql/write_timers.sql
 	writeTimersSQL string
+)
+
+// The statements of retention (retention.go).
+var (
+	//go:embed sql/old_letters.sql
+	oldLettersSQL string
+	//go:embed sql/old_letter_tenants.sql
+	oldLetterTenantsSQL string
 )
 
 // The statements that move a store (move.go).

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
-	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
@@ -200,49 +199,4 @@ func (r *reader) Heads(
 	}, integers(begins, func(f from) int { return f.shard }), texts(begins, func(f from) string { return f.key.Tenant }),
 		texts(begins, func(f from) string { return f.key.ID }), last, string(status), int64(limit))
 	return heads, err
-}
-
-// DueTimers implements [backend.TimerTx]. Where all that is due fits, it is nobody's share.
-func (t *transaction) DueTimers(ctx context.Context, shards []int, limit int) ([]*backend.Timer, bool, error) {
-	among := integers(slices.Compact(slices.Sorted(slices.Values(shards))), func(n int) int { return n })
-	byDue := func(a, b *backend.Timer) int { return cmp.Or(a.DueAt.Compare(b.DueAt), a.Key().Compare(b.Key())) }
-	rows, err := t.timerRows(ctx, dueTimersSQL, t.now, among, int64(limit)+1)
-	if err != nil {
-		return nil, false, err
-	}
-	if len(rows) <= limit {
-		slices.SortFunc(rows, byDue)
-		return rows, false, nil
-	}
-	var tenants []string
-	err = t.query(ctx, dueTimerTenantsSQL, func(c *columns) error {
-		tenants = append(tenants, c.Text())
-		return nil
-	}, t.now, among, int64(limit)+1)
-	if err != nil {
-		return nil, false, err
-	}
-	// A tenant's places go to those that could be taken the longest.
-	since := func(x *backend.Timer) time.Time {
-		if x.ReadyAt.After(t.now) { // held by an owner that was deposed since
-			return x.DueAt
-		}
-		return x.ReadyAt
-	}
-	longest := func(a, b *backend.Timer) int { return cmp.Or(since(a).Compare(since(b)), a.Key().Compare(b.Key())) }
-	tenantOf := func(x *backend.Timer) string { return x.Tenant }
-	rows, more, err := fair.Rows(tenants, limit, tenantOf, longest, func(places []fair.Place[backend.Timer]) ([]*backend.Timer, error) {
-		tenants, after, most := placeColumns(places, since)
-		at := func(id func(backend.TimerKey) string) array {
-			return texts(places, func(p fair.Place[backend.Timer]) string {
-				if p.After == nil {
-					return ""
-				}
-				return id(p.After.Key())
-			})
-		}
-		return t.timerRows(ctx, dueTimersOfSQL, t.now, among, tenants, after, at(timerFlow), at(timerID), most)
-	})
-	slices.SortFunc(rows, byDue)
-	return rows, more, err
 }

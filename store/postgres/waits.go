@@ -46,45 +46,60 @@ func (r *reader) OpenWaits(ctx context.Context, lookups []backend.Lookup) ([][]*
 }
 
 // ListWaits implements [backend.Reader].
-func (r *reader) ListWaits(ctx context.Context, tenant string, f backend.WaitFilter, after int64, limit int) ([]*backend.Wait, error) {
-	args := filterColumns(tenant, after, limit, f)
+func (r *reader) ListWaits(ctx context.Context, tenant string, f backend.WaitFilter, after int64, p backend.Span) ([]*backend.Wait, int64, error) {
+	page := backend.Listing[backend.Wait, int64]{Limit: p.Limit, At: backend.NumberAt}
+	args := filterColumns(tenant, after, p.Limit, f)
 	if f.RunID != "" {
-		return r.waitRows(ctx, listRunWaitsSQL, append(args, f.RunID)...)
+		_, err := fill(ctx, r, &page, row.Wait, listRunWaitsSQL, append(args, f.RunID)...)
+		return page.Rows, page.Next, err
 	}
-	return r.waitRows(ctx, listWaitsSQL, args...)
+	_, err := fill(ctx, r, &page, row.Wait, listWaitsSQL, append(args, int64(p.Look))...)
+	return page.Rows, page.Next, err
 }
 
-// filterColumns are the first eight parameters of every list of waits.
+// fill adds what a statement says to a page, and reports whether it is done: before each row, whether it passes and whether it is the last to be looked at.
+func fill[R, P any](
+	ctx context.Context, r *reader, page *backend.Listing[R, P], decode func(c *row.Columns) *R, sql string, args ...any,
+) (done bool, err error) {
+	err = r.query(ctx, sql, func(c *columns) error {
+		passes, last := c.Boolean(), c.Boolean()
+		done = page.Add(decode(c), passes, last) // of the last row
+		return nil
+	}, args...)
+	return done, err
+}
+
+// filterColumns are the first eight parameters of every list of waits. It reads one row more, which tells whether the page is the last.
 func filterColumns(tenant string, after int64, limit int, f backend.WaitFilter) []any {
 	var key rendezvous.Key
 	if f.Key != nil {
 		key = *f.Key
 	}
-	return []any{tenant, after, int64(limit), f.Type, string(f.State), f.Key != nil, key.Namespace, key.Value}
+	return []any{tenant, after, int64(limit) + 1, f.Type, string(f.State), f.Key != nil, key.Namespace, key.Value}
 }
 
 // ListParked implements [backend.Reader].
 func (r *reader) ListParked(
-	ctx context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, limit int,
-) ([]*backend.Wait, error) {
+	ctx context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, p backend.Span,
+) ([]*backend.Wait, backend.ParkedPosition, error) {
+	page := backend.Listing[backend.Wait, backend.ParkedPosition]{Limit: p.Limit, At: backend.ParkedAt}
 	start := backend.ParkedPosition{At: startOfTime, Number: firstNumber}
-	position := func(sql string, p backend.ParkedPosition, limit int) ([]*backend.Wait, error) {
-		return r.waitRows(ctx, sql, append(filterColumns(tenant, p.Number, limit, f), f.RunID, p.At)...)
+	read := func(sql string, from backend.ParkedPosition) (bool, error) {
+		args := filterColumns(tenant, from.Number, p.Limit-len(page.Rows), f)
+		return fill(ctx, r, &page, row.Wait, sql, append(args, int64(p.Look), f.RunID, from.At)...)
 	}
-	var rows []*backend.Wait
 	if !after.Set || !after.Quarantined {
 		from := after
 		if !after.Set {
 			from = start
 		}
-		var err error
-		if rows, err = position(listParkedSQL, from, limit); err != nil || len(rows) == limit {
-			return rows, err
+		if done, err := read(listParkedSQL, from); done || err != nil {
+			return page.Rows, page.Next, err
 		}
 		after = start
 	}
-	stuck, err := position(listStuckSQL, after, limit-len(rows))
-	return append(rows, stuck...), err
+	_, err := read(listStuckSQL, after)
+	return page.Rows, page.Next, err
 }
 
 // ListQuarantined implements [backend.Reader].

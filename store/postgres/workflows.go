@@ -7,6 +7,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
@@ -63,13 +64,21 @@ func (r *reader) Woken(ctx context.Context, keys []backend.WorkflowKey) (map[bac
 
 // ListWorkflows implements [backend.Reader].
 func (r *reader) ListWorkflows(
-	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, limit int,
-) ([]*backend.Workflow, error) {
-	if !after.Set {
-		after.StartedAt, after.ID = endOfTime, ""
+	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, p backend.Span,
+) ([]*backend.Workflow, backend.WorkflowPosition, error) {
+	page := backend.Listing[backend.Workflow, backend.WorkflowPosition]{Limit: p.Limit, At: backend.StartedAt}
+	args := func() []any { // one row more tells whether the page is the last
+		return []any{
+			tenant, after.StartedAt, int64(p.Look), int64(p.Limit-len(page.Rows)) + 1, texts(f.Types, same), texts(f.Statuses, statusText), texts(f.Queues, same), f.Prefix,
+		}
 	}
-	return r.workflowRows(ctx, listWorkflowsSQL, tenant, after.StartedAt, after.ID, int64(limit), texts(f.Types, same), texts(f.Statuses, statusText),
-		texts(f.Queues, same), f.Prefix)
+	if !after.Set {
+		after.StartedAt = endOfTime
+	} else if done, err := fill(ctx, r, &page, row.Workflow, listTogetherSQL, append(args(), after.ID)...); done || err != nil {
+		return page.Rows, page.Next, err
+	}
+	_, err := fill(ctx, r, &page, row.Workflow, listWorkflowsSQL, args()...)
+	return page.Rows, page.Next, err
 }
 
 // CountWorkflows implements [backend.Reader].
@@ -84,10 +93,61 @@ func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.Wo
 
 // Abandoned implements [backend.Reader].
 func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
-	if !after.Set {
-		after.Expires = startOfTime
+	tenants, err := r.leasedTenants(ctx, after, limit)
+	if err != nil {
+		return nil, err
 	}
-	return r.workflowRows(ctx, abandonedSQL, r.now, after.Expires, after.Key.Tenant, after.Key.ID, int64(limit))
+	places := make([]fair.Place[backend.Workflow], len(tenants))
+	for i, t := range tenants {
+		places[i] = fair.Place[backend.Workflow]{Tenant: t, Most: limit}
+	}
+	rows, err := r.leasesDue(ctx, after, places)
+	return rows[:min(limit, len(rows))], err
+}
+
+// DueLeases implements [backend.Reader].
+func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	tenants, err := r.leasedTenants(ctx, after, limit+1)
+	if err != nil {
+		return nil, backend.AbandonedPosition{}, err
+	}
+	tenantOf := func(w *backend.Workflow) string { return w.Tenant }
+	rows, last, err := fair.Walk(tenants, limit, tenantOf, backend.CompareAbandoned, func(places []fair.Place[backend.Workflow]) ([]*backend.Workflow, error) {
+		return r.leasesDue(ctx, after, places)
+	})
+	if last == nil || err != nil {
+		return rows, backend.AbandonedPosition{}, err
+	}
+	return rows, backend.AbandonedAt(last), nil
+}
+
+// leasedTenants are tenants with leases that ran out, behind a place, the longest over first.
+func (r *reader) leasedTenants(ctx context.Context, after backend.AbandonedPosition, most int) ([]string, error) {
+	expires := after.Expires
+	if !after.Set {
+		expires = startOfTime
+	}
+	var tenants []string
+	err := r.query(ctx, leasedTenantsSQL, func(c *columns) error {
+		tenants = append(tenants, c.Text())
+		return nil
+	}, r.now, int64(most), expires, after.Key.Tenant, after.Key.ID)
+	return tenants, err
+}
+
+// leasesDue are the leases that ran out of those places; a tenant's queue begins behind a place in the order of all.
+func (r *reader) leasesDue(ctx context.Context, after backend.AbandonedPosition, places []fair.Place[backend.Workflow]) ([]*backend.Workflow, error) {
+	begins := func(p fair.Place[backend.Workflow]) (time.Time, string) {
+		if p.After != nil {
+			return p.After.LeaseExpires, p.After.ID
+		}
+		return after.Within(p.Tenant, startOfTime)
+	}
+	return r.workflowRows(ctx, leasesDueSQL, r.now,
+		texts(places, func(p fair.Place[backend.Workflow]) string { return p.Tenant }),
+		instants(places, func(p fair.Place[backend.Workflow]) time.Time { at, _ := begins(p); return at }),
+		texts(places, func(p fair.Place[backend.Workflow]) string { _, id := begins(p); return id }),
+		bigints(places, func(p fair.Place[backend.Workflow]) int64 { return int64(p.Most) }))
 }
 
 func (r *reader) workflowRows(ctx context.Context, sql string, args ...any) ([]*backend.Workflow, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/sqlite"
 	"github.com/rendezvous-events/rendezvous/store/storetest"
@@ -183,6 +184,10 @@ func TestCheckFindsDamage(t *testing.T) {
 	e := f.PutNew("shipped", storetest.K("order", "1"))
 	parked := f.Start().Drive()
 	parked.Parked("w")
+	hour := time.Hour
+	if _, err := f.ArmTimer(t.Context(), store.Arm{RunID: r.ID, TimerID: "t", After: &hour, BatchID: "arm"}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
 	f.Erase(f.PutNew("lost", storetest.K("lost", "1")).EventID)
 	wantSound(t, dir)
 	for _, damaged := range []struct {
@@ -202,6 +207,11 @@ func TestCheckFindsDamage(t *testing.T) {
 		{"parked wait 3 holds an event that is not claimed for it", step{sql: `UPDATE events SET claim_effect = 'x' WHERE number = 2`}, step{sql: `UPDATE events SET claim_effect = 'w' WHERE number = 2`}},
 		{"event 2 is claimed for a wait that does not hold it", step{sql: `UPDATE waits SET held_number = 1 WHERE number = 3`}, step{sql: `UPDATE waits SET held_number = 2 WHERE number = 3`}},
 		{"the history of workflow acme", step{sql: `UPDATE workflows SET head_seq = head_seq + 1`}, step{sql: `UPDATE workflows SET head_seq = head_seq - 1`}},
+		{"belongs to no workflow, or stands in another shard", step{sql: `UPDATE timers SET shard = shard + 1`}, step{sql: `UPDATE timers SET shard = shard - 1`}},
+		{"belongs to no workflow, or stands in another shard", step{sql: `UPDATE timers SET workflow_id = workflow_id || 'x'`}, step{sql: `UPDATE timers SET workflow_id = substr(workflow_id, 1, length(workflow_id) - 1)`}},
+		{"says that a record armed it which its run does not have", step{sql: `UPDATE timers SET armed_seq = armed_seq + 90`}, step{sql: `UPDATE timers SET armed_seq = armed_seq - 90`}},
+		{"the counter of take numbers", step{sql: `UPDATE timers SET token = 1000000`}, step{sql: `UPDATE timers SET token = 0`}},
+		{"the stored lease of a shard does not decode (epoch)", step{sql: `INSERT INTO shard_leases VALUES ('timer', 0, '', 0, NULL, 0, '')`}, step{sql: `DELETE FROM shard_leases`}},
 		{"the counter of wait numbers", step{sql: `UPDATE counters SET value = 1 WHERE name = 'wait'`}, step{sql: `UPDATE counters SET value = 10000 WHERE name = 'wait'`}},
 		{"the stored run row does not decode (status)", step{sql: `UPDATE runs SET status = 'asleep'`}, step{sql: `UPDATE runs SET status = 'running'`}},
 	} {
@@ -219,6 +229,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"event": f.H.Damage.Event("acme", e.EventID), "wait": f.H.Damage.Wait("acme", r.WaitID("w")), "record": f.H.Damage.Record("acme", r.WorkflowID, 2),
+		"timer": f.H.Damage.Timer("acme", r.WorkflowID, "t"),
 	} {
 		if err != nil {
 			t.Fatal(what, err)
@@ -226,7 +237,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 	faults, err := sqlite.Check(t.Context(), dir)
 	told := strings.Join(faults, "\n")
-	for _, want := range []string{"history: corrupt", "events: corrupt", "waits: corrupt", r.WorkflowID} {
+	for _, want := range []string{"history: corrupt", "events: corrupt", "waits: corrupt", "timers: corrupt", r.WorkflowID} {
 		if err != nil || !strings.Contains(told, want) {
 			t.Errorf("found %v, %s; want %q", err, told, want)
 		}

@@ -43,7 +43,7 @@ func BenchmarkOpen(b *testing.B) {
 	for range b.N {
 		x := open(b, dir, clock.System)
 		err := x.View(b.Context(), "look", func(ctx context.Context, r backend.Reader) error {
-			rows, err := r.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{}, 100)
+			rows, _, err := r.ListWorkflows(ctx, "acme", backend.WorkflowFilter{}, backend.WorkflowPosition{}, backend.Span{Limit: 100, Look: 10_000})
 			if err == nil && len(rows) != 100 {
 				b.Errorf("%d rows", len(rows))
 			}

@@ -210,7 +210,7 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"no directory":       {sqlite.Config{}, rendezvous.CodeInvalid, "names no directory"},
 		"negative shards":    {sqlite.Config{Dir: t.TempDir(), Shards: -1}, rendezvous.CodeInvalid, "-1 is negative"},
-		"other shards":       {sqlite.Config{Dir: sharded, Shards: 16}, rendezvous.CodeInvalid, "8 shards and 16"},
+		"other shards":       {sqlite.Config{Dir: sharded, Shards: 16}, rendezvous.CodeInvalid, "8 shards and 16"}, // SH-2
 		"no database":        {sqlite.Config{Dir: foreign}, rendezvous.CodeCorrupt, "damaged"},
 		"a file":             {sqlite.Config{Dir: file}, rendezvous.CodeUnavailable, "cannot be made"},
 		"a newer schema":     {sqlite.Config{Dir: newer, Migrate: true}, rendezvous.CodeUnavailable, "version 99"},

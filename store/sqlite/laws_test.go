@@ -49,6 +49,12 @@ var laws = map[string]string{
 		AND NOT EXISTS (SELECT 1 FROM waits w WHERE w.tenant = e.tenant AND w.run_id = e.claim_run AND w.effect = e.claim_effect AND w.held_number = e.number)`,
 	"I7: a held event that says otherwise": `SELECT count(*) FROM waits w WHERE w.held_number IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM events e WHERE e.number = w.held_number AND e.state = 'claimed' AND e.claim_run = w.run_id AND e.claim_effect = w.effect)`,
+	"TM-13: a timer that no record armed": `SELECT count(*) FROM timers t WHERE NOT EXISTS (
+		SELECT 1 FROM history h WHERE h.tenant = t.tenant AND h.workflow_id = t.workflow_id AND h.seq = t.armed_seq AND h.run_id = t.run_id)`,
+	"TM-13: a workflow that counts other timers than there are": `SELECT count(*) FROM workflows w WHERE w.live_timers <> (
+		SELECT count(*) FROM timers t WHERE t.tenant = w.tenant AND t.workflow_id = w.workflow_id)`,
+	"TM-13: an arming that stands without its timer": `SELECT count(*) FROM history h WHERE h.kind = 'timer.started'
+		AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.tenant = h.tenant AND t.workflow_id = h.workflow_id AND t.armed_seq = h.seq)`,
 	"I9: a number above what was reserved": `SELECT count(*) FROM events WHERE number > (SELECT value FROM counters WHERE name = 'event')`,
 }
 
@@ -129,6 +135,12 @@ func (l *load) step(ctx context.Context) error {
 		}
 		l.told("event " + name)
 		return nil
+	}
+	if n%5 == 0 {
+		after := time.Hour
+		if _, err := t.ArmTimer(ctx, store.Arm{RunID: started.RunID, Epoch: lease.Epoch, TimerID: "t", After: &after, BatchID: "arm"}, time.Time{}); err != nil {
+			return err
+		}
 	}
 	if n%3 == 0 {
 		if err := put(); err != nil {

@@ -10,7 +10,7 @@ import (
 // statements are all that run in the store's life, by what they are for.
 var statements = map[string]string{
 	"workflow": workflowSQL, "run": runSQL, "runs of": runsOfSQL, "batch": batchSQL, "woken": wokenSQL, "list together": listTogetherSQL,
-	"list before": listBeforeSQL, "abandoned": abandonedSQL, "history": historySQL, "history size": historySizeSQL, "effect": effectSQL, "record": recordSQL,
+	"list before": listBeforeSQL, "leases due": leasesDueSQL, "leased tenants": leasedTenantsSQL, "history": historySQL, "history size": historySizeSQL, "effect": effectSQL, "record": recordSQL,
 	"open effects": openEffectsSQL, "failures": failuresSQL, "event by key": eventByKeySQL, "whole event by key": wholeEventByKeySQL,
 	"event by number": eventByNumberSQL, "whole event by number": wholeEventByNumberSQL, "live events": liveEventsSQL, "claimed event": claimedEventSQL,
 	"kept count": keptCountSQL, "kept events": keptEventsSQL, "wait": waitSQL, "waits of": waitsOfSQL, "parked of": parkedOfSQL, "open waits": openWaitsSQL,
@@ -24,7 +24,7 @@ var statements = map[string]string{
 	"update corrupt wait": updateCorruptWaitSQL, "delete wait": deleteWaitSQL, "delete wait key": deleteWaitKeySQL, "move mark": moveMarkSQL,
 	"delete mark": deleteMarkSQL, "bump workflow": bumpWorkflowSQL, "consume event": consumeEventSQL,
 	"retire event": retireEventSQL, "delete dead key": deleteDeadKeySQL, "ageing": ageingSQL, "expiring": expiringSQL, "overdue tenants": overdueTenantsSQL,
-	"events of op": eventsOfOpSQL, "letters up": deadAll + upwards, "letters down": deadAll + downwards, "letters of type up": deadOfType + upwards,
+	"events of op": eventsOfOpSQL, "old letters": oldLettersSQL, "old letters' tenants": oldLetterTenantsSQL, "letters up": deadAll + upwards, "letters down": deadAll + downwards, "letters of type up": deadOfType + upwards,
 	"letters of type down": deadOfType + downwards, "letters of reason up": deadOfReason + upwards, "letters of reason down": deadOfReason + downwards,
 	"timer": timerSQL, "timers of": timersOfSQL, "list timers": listTimersSQL, "expired timers": expiredTimersSQL, "count timers": countTimersSQL,
 	"last timer record": lastTimerRecordSQL, "outstanding timers": outstandingTimersSQL, "final failures": finalFailuresSQL, "ready": readySQL, "void": voidSQL,

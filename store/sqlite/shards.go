@@ -6,6 +6,7 @@ import (
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
@@ -58,7 +59,8 @@ func (r *reader) Heads(
 		} else if shard == after.Shard {
 			from = after.Key
 		}
-		rows, err := merged(r.headsOf(ctx, shard, statuses, o.Tenant, from), limit-len(found), func(a, b *backend.WorkflowHead) int { return a.Key.Compare(b.Key) })
+		compare := func(a, b *backend.WorkflowHead) int { return a.Key.Compare(b.Key) }
+		rows, err := fair.Merge(r.headsOf(ctx, shard, statuses, o.Tenant, from), nil, limit-len(found), compare)
 		if err != nil {
 			return nil, err
 		}
@@ -75,13 +77,13 @@ func (r *reader) Heads(
 // headsOf are a shard's workflows of each status, behind a key; of one tenant, if that is named.
 func (r *reader) headsOf(
 	ctx context.Context, shard int, statuses []rendezvous.Status, tenant string, from backend.WorkflowKey,
-) []*queue[backend.WorkflowHead] {
+) []fair.Fetch[backend.WorkflowHead] {
 	if tenant != "" && from.Tenant > tenant {
 		return nil
 	}
-	var queues []*queue[backend.WorkflowHead]
+	var queues []fair.Fetch[backend.WorkflowHead]
 	for _, status := range statuses {
-		queues = append(queues, &queue[backend.WorkflowHead]{fetch: func(after *backend.WorkflowHead, limit int) (rows []*backend.WorkflowHead, err error) {
+		queues = append(queues, func(after *backend.WorkflowHead, limit int) (rows []*backend.WorkflowHead, err error) {
 			sql, at := headsSQL, from
 			if after != nil {
 				at = after.Key
@@ -98,7 +100,7 @@ func (r *reader) headsOf(
 				return nil
 			}, shard, string(status), at.Tenant, at.ID, limit)
 			return rows, err
-		}})
+		})
 	}
 	return queues
 }

@@ -128,14 +128,15 @@ func (r *reader) CountTimers(ctx context.Context, tenant string) (map[rendezvous
 // Records of timers, by their index: what it is made of is written as it is there.
 const (
 	ofTimers = ` FROM history h INDEXED BY history_timers
-WHERE h.tenant = ?1 AND h.run_id = ?2 AND h.kind IN ('timer.started', 'timer.fired', 'timer.cancelled')`
+WHERE h.tenant = ?1 AND h.run_id = ?2 AND h.kind >= 'timer.' AND h.kind < 'timer/'`
+	ofThreeKinds       = ` AND h.kind IN ('timer.started', 'timer.fired', 'timer.cancelled')`
 	lastTimerRecordSQL = `
-SELECT ` + recordColumns + ofTimers + ` AND iif(json_valid(h.data), h.data ->> 'timer_id', NULL) = ?3
+SELECT ` + recordColumns + ofTimers + ofThreeKinds + ` AND iif(json_valid(h.data), h.data ->> 'timer_id', NULL) = ?3
 ORDER BY h.seq DESC LIMIT 1`
 	outstandingTimersSQL = `
 SELECT ` + recordColumns + ofTimers + ` AND h.kind = 'timer.started' AND NOT EXISTS (
 	SELECT 1 FROM history l INDEXED BY history_timers
-	WHERE l.tenant = ?1 AND l.run_id = ?2 AND l.kind IN ('timer.started', 'timer.fired', 'timer.cancelled')
+	WHERE l.tenant = ?1 AND l.run_id = ?2 AND l.kind >= 'timer.' AND l.kind < 'timer/' AND l.kind IN ('timer.started', 'timer.fired', 'timer.cancelled')
 		AND iif(json_valid(l.data), l.data ->> 'timer_id', NULL) = iif(json_valid(h.data), h.data ->> 'timer_id', NULL) AND l.seq > h.seq)
 ORDER BY h.seq LIMIT ?3 + 0`
 )

@@ -22,9 +22,15 @@ const (
 SELECT` + timerColumns + ` FROM timers t INDEXED BY timers_ready
 WHERE t.shard = ?1 AND t.ready_at <= ?2 AND t.tenant = ?3 AND (t.ready_at, t.workflow_id, t.timer_id) > (?4, ?5, ?6)
 ORDER BY t.ready_at, t.workflow_id, t.timer_id LIMIT ?7 + 0`
+	// No index has them in order: what is sorted is the index alone.
 	voidSQL = `
-SELECT` + timerColumns + voidHolds + ` AND t.ready_at > ?2 AND t.due_at <= ?2 AND t.tenant = ?3 AND (t.due_at, t.workflow_id, t.timer_id) > (?4, ?5, ?6)
-ORDER BY t.due_at, t.workflow_id, t.timer_id LIMIT ?7 + 0`
+WITH queues AS MATERIALIZED (
+	SELECT t.due_at, t.workflow_id, t.timer_id` + voidHolds + ` AND t.ready_at > ?2 AND t.due_at <= ?2 AND t.tenant = ?3
+		AND (t.due_at, t.workflow_id, t.timer_id) > (?4, ?5, ?6)
+	ORDER BY t.due_at, t.workflow_id, t.timer_id LIMIT ?7 + 0
+)
+SELECT` + timerColumns + ` FROM queues CROSS JOIN timers t ON t.tenant = ?3 AND t.workflow_id = queues.workflow_id AND t.timer_id = queues.timer_id
+ORDER BY queues.due_at, queues.workflow_id, queues.timer_id`
 
 	// The first of each tenant, found in a walk from tenant to tenant over the index.
 	readyTenantsSQL = `
@@ -112,7 +118,7 @@ func (t *transaction) DueTimers(ctx context.Context, shards []int, limit int) ([
 	rows, more, err := fair.Rows(tenants, limit, tenantOf, compare, func(places []fair.Place[backend.Timer]) ([]*backend.Timer, error) {
 		var rows []*backend.Timer
 		for _, p := range places {
-			own, err := merged(t.queuesOf(ctx, p, queues[p.Tenant]), p.Most, compare)
+			own, err := fair.Merge(t.queuesOf(ctx, p.Tenant, queues[p.Tenant]), p.After, p.Most, compare)
 			if err != nil {
 				return nil, err
 			}
@@ -124,17 +130,17 @@ func (t *transaction) DueTimers(ctx context.Context, shards []int, limit int) ([
 	return rows, more, err
 }
 
-// queuesOf are a tenant's queues, from its place on.
-func (t *transaction) queuesOf(ctx context.Context, p fair.Place[backend.Timer], of []dueQueue) []*queue[backend.Timer] {
-	var queues []*queue[backend.Timer]
+// queuesOf are a tenant's queues.
+func (t *transaction) queuesOf(ctx context.Context, tenant string, of []dueQueue) []fair.Fetch[backend.Timer] {
+	var queues []fair.Fetch[backend.Timer]
 	for _, q := range of {
-		queues = append(queues, &queue[backend.Timer]{last: p.After, fetch: func(after *backend.Timer, limit int) ([]*backend.Timer, error) {
+		queues = append(queues, func(after *backend.Timer, limit int) ([]*backend.Timer, error) {
 			at, workflow, timer := start, "", ""
 			if after != nil {
 				at, workflow, timer = t.readyFrom(after).UnixMicro(), after.WorkflowID, after.TimerID
 			}
-			return t.timerRows(ctx, q.sql, q.shard, t.now, p.Tenant, at, workflow, timer, limit)
-		}})
+			return t.timerRows(ctx, q.sql, q.shard, t.now, tenant, at, workflow, timer, limit)
+		})
 	}
 	return queues
 }

@@ -78,32 +78,32 @@ func (r *reader) OpenWaits(ctx context.Context, lookups []backend.Lookup) ([][]*
 	return found, nil
 }
 
-// The lists of waits. Parameters 1 to 7 are the tenant, the number behind which the page begins, its limit, and the filter: run, type, state, and a key as
-// it stands in the text of a set.
+// The lists of waits: whether each row passes, then the row. Parameters 1 to 7 are the tenant, the number behind which the page begins, how many rows it looks
+// at, and the filter: run, type, state, and a key as it stands in the text of a set.
 const (
 	passing = `
-	AND (?4 = '' OR w.run_id = ?4)
+	(?4 = '' OR w.run_id = ?4)
 	AND (?5 = '' OR w.type = ?5)
 	AND (?6 = '' OR ?6 = CASE WHEN w.held_number IS NULL THEN 'open' WHEN w.quarantined_at IS NULL THEN 'parked' ELSE 'quarantined' END)
-	AND (?7 = '' OR instr(w.keys, ?7) > 0)`
+	AND (?7 = '' OR instr(w.keys, ?7) > 0),`
 
 	listWaitsSQL = `
-SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_listed
-WHERE w.tenant = ?1 AND w.number > ?2` + passing + `
+SELECT` + passing + waitColumns + ` FROM waits w INDEXED BY waits_listed
+WHERE w.tenant = ?1 AND w.number > ?2
 ORDER BY w.number LIMIT ?3 + 0`
 	// A run has at most 1,000; + keeps the order of numbers from choosing the index.
 	listRunWaitsSQL = `
-SELECT` + waitColumns + ` FROM waits w
-WHERE w.tenant = ?1 AND w.run_id = ?4 AND +w.number > ?2` + passing + `
+SELECT` + passing + waitColumns + ` FROM waits w
+WHERE w.tenant = ?1 AND w.run_id = ?4 AND +w.number > ?2
 ORDER BY +w.number LIMIT ?3 + 0`
 	listParkedSQL = `
-SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_due
-WHERE w.tenant = ?1 AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND (w.next_attempt_at, w.number) > (?8, ?2)` + passing + `
+SELECT` + passing + waitColumns + ` FROM waits w INDEXED BY waits_due
+WHERE w.tenant = ?1 AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND (w.next_attempt_at, w.number) > (?8, ?2)
 ORDER BY w.next_attempt_at, w.number LIMIT ?3 + 0`
 	// Quarantined waits in the order of parked ones. They are few: an operator is to look at each.
 	listStuckSQL = `
-SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_quarantined
-WHERE w.tenant = ?1 AND w.quarantined_at IS NOT NULL AND (w.next_attempt_at, w.number) > (?8, ?2)` + passing + `
+SELECT` + passing + waitColumns + ` FROM waits w INDEXED BY waits_quarantined
+WHERE w.tenant = ?1 AND w.quarantined_at IS NOT NULL AND (w.next_attempt_at, w.number) > (?8, ?2)
 ORDER BY w.next_attempt_at, w.number LIMIT ?3 + 0`
 	listQuarantinedSQL = `
 SELECT` + waitColumns + ` FROM waits w INDEXED BY waits_quarantined
@@ -111,21 +111,41 @@ WHERE w.tenant = ? AND w.quarantined_at IS NOT NULL AND (w.quarantined_at, w.num
 ORDER BY w.quarantined_at, w.number LIMIT ? + 0`
 )
 
-func passingArgs(tenant string, after int64, limit int, f backend.WaitFilter) []any {
+func passingArgs(tenant string, after int64, look int, f backend.WaitFilter) []any {
 	key := ""
 	if f.Key != nil {
 		key = keyText(*f.Key)
 	}
-	return []any{tenant, after, max(limit, 0), f.RunID, f.Type, string(f.State), key}
+	return []any{tenant, after, look, f.RunID, f.Type, string(f.State), key}
 }
 
 // ListWaits implements [backend.Reader].
-func (r *reader) ListWaits(ctx context.Context, tenant string, f backend.WaitFilter, after int64, limit int) ([]*backend.Wait, error) {
-	sql := listWaitsSQL
+func (r *reader) ListWaits(ctx context.Context, tenant string, f backend.WaitFilter, after int64, p backend.Span) ([]*backend.Wait, int64, error) {
+	sql, look := listWaitsSQL, p.Look
 	if f.RunID != "" {
-		sql = listRunWaitsSQL
+		sql, look = listRunWaitsSQL, math.MaxInt
 	}
-	return r.waitRows(ctx, sql, passingArgs(tenant, after, limit, f)...)
+	page := backend.Listing[backend.Wait, int64]{Limit: p.Limit, At: backend.NumberAt}
+	_, err := fill(ctx, r, &page, row.Wait, look, sql, passingArgs(tenant, after, look, f)...)
+	return page.Rows, page.Next, err
+}
+
+// fill adds what a statement says to a page, as far as it may look, and reports whether it is done. Only rows that pass are decoded.
+func fill[R, P any](
+	ctx context.Context, r *reader, page *backend.Listing[R, P], decode func(c *row.Columns) *R, look int, sql string, args ...any,
+) (done bool, err error) {
+	err = r.query(ctx, sql, func(c *columns) error {
+		look--
+		passes := c.Boolean()
+		if !passes && look > 0 {
+			return nil
+		}
+		if done = page.Add(decode(c), passes, look == 0); done {
+			return errEnough
+		}
+		return nil
+	}, args...)
+	return done, err
 }
 
 // start is before every position.
@@ -133,22 +153,22 @@ const start = int64(math.MinInt64)
 
 // ListParked implements [backend.Reader].
 func (r *reader) ListParked(
-	ctx context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, limit int,
-) ([]*backend.Wait, error) {
-	var rows []*backend.Wait
+	ctx context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, p backend.Span,
+) ([]*backend.Wait, backend.ParkedPosition, error) {
+	page := backend.Listing[backend.Wait, backend.ParkedPosition]{Limit: p.Limit, At: backend.ParkedAt}
 	at, number := start, start
 	if after.Set {
 		at, number = after.At.UnixMicro(), after.Number
 	}
 	if !after.Quarantined {
-		var err error
-		if rows, err = r.waitRows(ctx, listParkedSQL, append(passingArgs(tenant, number, limit, f), at)...); err != nil || len(rows) >= limit {
-			return rows, err
+		done, err := fill(ctx, r, &page, row.Wait, p.Look, listParkedSQL, append(passingArgs(tenant, number, p.Look, f), at)...)
+		if done || err != nil {
+			return page.Rows, page.Next, err
 		}
 		at, number = start, start
 	}
-	stuck, err := r.waitRows(ctx, listStuckSQL, append(passingArgs(tenant, number, limit-len(rows), f), at)...)
-	return append(rows, stuck...), err
+	_, err := fill(ctx, r, &page, row.Wait, p.Look, listStuckSQL, append(passingArgs(tenant, number, p.Look, f), at)...)
+	return page.Rows, page.Next, err
 }
 
 // ListQuarantined implements [backend.Reader].

@@ -3,8 +3,11 @@ package sqlite
 import (
 	"context"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
+	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
@@ -107,47 +110,47 @@ func (r *reader) Woken(ctx context.Context, keys []backend.WorkflowKey) (map[bac
 	return found, nil
 }
 
-// filtered is a workflow filter over five parameters, each given by number.
+// filtered is a workflow filter over parameters 5 to 8.
 const filtered = `
-	AND (?5 = '[]' OR w.type IN (SELECT value FROM json_each(?5)))
+	(?5 = '[]' OR w.type IN (SELECT value FROM json_each(?5)))
 	AND (?6 = '[]' OR w.status IN (SELECT value FROM json_each(?6)))
 	AND (?7 = '[]' OR w.queue IN (SELECT value FROM json_each(?7)))
 	AND substr(w.workflow_id, 1, length(?8)) = ?8`
 
-// Two adjacent ranges of one index: the rest of those that started when the last row of the page before did, then those that started before.
+// Whether each row passes, then the row. Two adjacent ranges of one index: the rest of those that started when the last row of the page before did, then those that started before.
 const (
 	listTogetherSQL = `
-SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
-WHERE w.tenant = ?1 AND w.started_at = ?2 AND w.workflow_id > ?3` + filtered + `
+SELECT` + filtered + `,` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
+WHERE w.tenant = ?1 AND w.started_at = ?2 AND w.workflow_id > ?3
 ORDER BY w.workflow_id LIMIT ?4 + 0`
 	listBeforeSQL = `
-SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
-WHERE w.tenant = ?1 AND w.started_at < ?2 AND ?3 = ?3` + filtered + `
+SELECT` + filtered + `,` + workflowColumns + ` FROM workflows w INDEXED BY workflows_started
+WHERE w.tenant = ?1 AND w.started_at < ?2 AND ?3 = ?3
 ORDER BY w.started_at DESC, w.workflow_id LIMIT ?4 + 0`
 	countSQL = `
 SELECT count(*) FROM (
-	SELECT 1 FROM workflows w WHERE w.tenant = ?1 AND ?2 = ?2 AND ?3 = ?3` + filtered + ` LIMIT ?4 + 0)`
+	SELECT 1 FROM workflows w WHERE w.tenant = ?1 AND ?2 = ?2 AND ?3 = ?3 AND` + filtered + ` LIMIT ?4 + 0)`
 )
 
-func filterArgs(tenant string, at int64, id string, limit int, f backend.WorkflowFilter) []any {
-	return []any{tenant, at, id, limit, listText(f.Types), listText(f.Statuses), listText(f.Queues), f.Prefix}
+func filterArgs(tenant string, at int64, id string, most int, f backend.WorkflowFilter) []any {
+	return []any{tenant, at, id, most, listText(f.Types), listText(f.Statuses), listText(f.Queues), f.Prefix}
 }
 
 // ListWorkflows implements [backend.Reader].
 func (r *reader) ListWorkflows(
-	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, limit int,
-) ([]*backend.Workflow, error) {
+	ctx context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, p backend.Span,
+) ([]*backend.Workflow, backend.WorkflowPosition, error) {
+	page := backend.Listing[backend.Workflow, backend.WorkflowPosition]{Limit: p.Limit, At: backend.StartedAt}
 	at := int64(math.MaxInt64)
-	var rows []*backend.Workflow
 	if after.Set {
 		at = after.StartedAt.UnixMicro()
-		var err error
-		if rows, err = r.workflowRows(ctx, listTogetherSQL, filterArgs(tenant, at, after.ID, max(limit, 0), f)...); err != nil {
-			return nil, err
+		done, err := fill(ctx, r, &page, row.Workflow, p.Look, listTogetherSQL, filterArgs(tenant, at, after.ID, p.Look, f)...)
+		if done || err != nil {
+			return page.Rows, page.Next, err
 		}
 	}
-	before, err := r.workflowRows(ctx, listBeforeSQL, filterArgs(tenant, at, "", max(limit-len(rows), 0), f)...)
-	return append(rows, before...), err
+	_, err := fill(ctx, r, &page, row.Workflow, p.Look, listBeforeSQL, filterArgs(tenant, at, "", p.Look, f)...)
+	return page.Rows, page.Next, err
 }
 
 // CountWorkflows implements [backend.Reader].
@@ -160,18 +163,88 @@ func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.Wo
 	return n, err
 }
 
-const abandonedSQL = `
+// Leases that ran out. Parameters 1 to 5 are now, the tenant, the position behind which the page begins, and its limit; of the tenants that have any, now, the
+// limit and a place in the order of all.
+const (
+	leasesDueSQL = `
 SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_leased
-WHERE w.lease_owner <> '' AND w.lease_expires <= ? AND (w.lease_expires, w.tenant, w.workflow_id) > (?, ?, ?)
-ORDER BY w.lease_expires, w.tenant, w.workflow_id LIMIT ? + 0`
+WHERE w.tenant = ?2 AND w.lease_owner <> '' AND w.lease_expires <= ?1 AND (w.lease_expires, w.workflow_id) > (?3, ?4)
+ORDER BY w.lease_expires, w.workflow_id LIMIT ?5 + 0`
+	leasedTenantsSQL = `
+WITH RECURSIVE tenants (tenant) AS (
+	SELECT ''
+	UNION ALL
+	SELECT (
+		SELECT w.tenant FROM workflows w INDEXED BY workflows_leased
+		WHERE w.lease_owner <> '' AND w.tenant > tenants.tenant
+		ORDER BY w.tenant LIMIT 1)
+	FROM tenants WHERE tenants.tenant IS NOT NULL
+), queues AS MATERIALIZED (
+	SELECT tenants.tenant, (
+		SELECT w.lease_expires FROM workflows w INDEXED BY workflows_leased
+		WHERE w.tenant = tenants.tenant AND w.lease_owner <> '' AND w.lease_expires <= ?1
+			AND (w.lease_expires, w.workflow_id) > (?3 + (tenants.tenant < ?4), CASE WHEN tenants.tenant = ?4 THEN ?5 ELSE '' END)
+		ORDER BY w.lease_expires, w.workflow_id LIMIT 1) AS first
+	FROM tenants
+)
+SELECT tenant FROM queues WHERE first IS NOT NULL ORDER BY first, tenant LIMIT ?2 + 0`
+)
+
+// leasedTenants are tenants with leases that ran out, behind a place, the longest over first.
+func (r *reader) leasedTenants(ctx context.Context, after backend.AbandonedPosition, most int) ([]string, error) {
+	at := start
+	if after.Set {
+		at = after.Expires.UnixMicro()
+	}
+	return r.dueTenants(ctx, leasedTenantsSQL, r.now, most, at, after.Key.Tenant, after.Key.ID)
+}
+
+// leasesDue are the leases that ran out of those places; a tenant's queue begins behind a place in the order of all.
+func (r *reader) leasesDue(ctx context.Context, after backend.AbandonedPosition, places []fair.Place[backend.Workflow]) ([]*backend.Workflow, error) {
+	var rows []*backend.Workflow
+	for _, p := range places {
+		at, id := after.Within(p.Tenant, time.Time{})
+		if p.After != nil {
+			at, id = p.After.LeaseExpires, p.After.ID
+		}
+		own, err := r.workflowRows(ctx, leasesDueSQL, r.now, p.Tenant, at.UnixMicro(), id, p.Most)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, own...)
+	}
+	return rows, nil
+}
 
 // Abandoned implements [backend.Reader].
 func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
-	from := int64(math.MinInt64)
-	if after.Set {
-		from = after.Expires.UnixMicro()
+	tenants, err := r.leasedTenants(ctx, after, limit)
+	if err != nil {
+		return nil, err
 	}
-	return r.workflowRows(ctx, abandonedSQL, r.now, from, after.Key.Tenant, after.Key.ID, max(limit, 0))
+	places := make([]fair.Place[backend.Workflow], len(tenants))
+	for i, t := range tenants {
+		places[i] = fair.Place[backend.Workflow]{Tenant: t, Most: limit}
+	}
+	rows, err := r.leasesDue(ctx, after, places)
+	slices.SortFunc(rows, backend.CompareAbandoned)
+	return rows[:min(limit, len(rows))], err
+}
+
+// DueLeases implements [backend.Reader].
+func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	tenants, err := r.leasedTenants(ctx, after, limit+1)
+	if err != nil {
+		return nil, backend.AbandonedPosition{}, err
+	}
+	tenantOf := func(w *backend.Workflow) string { return w.Tenant }
+	rows, last, err := fair.Walk(tenants, limit, tenantOf, backend.CompareAbandoned, func(places []fair.Place[backend.Workflow]) ([]*backend.Workflow, error) {
+		return r.leasesDue(ctx, after, places)
+	})
+	if last == nil || err != nil {
+		return rows, backend.AbandonedPosition{}, err
+	}
+	return rows, backend.AbandonedAt(last), nil
 }
 
 func (r *reader) workflowRows(ctx context.Context, sql string, args ...any) ([]*backend.Workflow, error) {

@@ -206,6 +206,7 @@ func Benchmarks(b *testing.B, open func(b *testing.B) backend.Backend) {
 			}
 		}, func(b *testing.B, s store.Store, from, n int) { requeueAll(b, s, EventsOf("acme", from, n)) })
 	})
+	timerBenchmarks(b, open)
 	b.Run("OneByOne", func(b *testing.B) { // buffers an event and offers it to its wait, 32 callers at once, each alone
 		x := open(b)
 		s, err := engine.New(x, engine.Options{})
@@ -247,6 +248,20 @@ func measured(b *testing.B, open func(b *testing.B) backend.Backend, prepare fun
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "items/s")
 		})
 	}
+}
+
+// alone is measured for one client that does all.
+func alone(b *testing.B, open func(b *testing.B) backend.Backend, prepare func(*testing.B, store.Store, backend.Backend), work func(b *testing.B, s store.Store)) {
+	x := open(b)
+	s, err := engine.New(x, engine.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	prepare(b, s, x)
+	b.ResetTimer()
+	work(b, s)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "items/s")
 }
 
 func startAll(b *testing.B, x backend.Backend) {

@@ -20,6 +20,8 @@ var eventsAttempts = []Case{
 	{Name: "EV-62 a quarantined wait's event is released like any other", Run: quarantinedLetsGo},
 	{Name: "EV-63 a lease is nobody's fault", Run: leasedRetries},
 	{Name: "EV-64 only parked waits are listed as parked", Run: onlyParkedListed},
+	{Name: "EV-88 waits through a filter that matches little: pages are short, and a walk meets each once", Run: shortPagesOfWaits},
+	{Name: "EV-88 parked waits likewise", Run: shortPagesOfParked},
 	{Name: "EV-65 seven tries on a lease leave it to the sweeper", Run: sevenTries},
 	{Name: "EV-86 a take that ran out is fenced", Run: lostTakeFenced},
 }

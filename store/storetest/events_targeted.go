@@ -168,6 +168,11 @@ func notWaiting(t *testing.T, h *Harness) {
 	refused := EventOf("paid", K("order", "1"))
 	why("wait_parked", refused)
 
+	over := f.Start()
+	over.lapses("w", "paid", K("order", "1"))
+	out := must(f.DeliverTo(ctx, over.ID, EventOf("paid", K("order", "1")), false, now))(t, "deliver behind the deadline")
+	eq(t, "reason behind the deadline", []any{out.Outcome, out.Why}, []any{store.DeliveryNotWaiting, "arrived_late"})
+
 	other := f.Start() // the same event can then be buffered as new, and is anybody's
 	other.Waits("w", "paid", K("order", "1"))
 	eq(t, "outcome of buffering it", f.Put(refused).Outcome, store.BufferNew)

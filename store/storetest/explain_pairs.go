@@ -73,6 +73,11 @@ var pairScenarios = []pairScenario{
 		f.Erase(e.EventID)
 		return f.waitsFor(key), e, store.Reason{Dead: rendezvous.DeadErased}
 	}},
+	{rendezvous.PairArrivedLate, func(f *Fix, key rendezvous.Key) (*Flow, rendezvous.Event, store.Reason) {
+		r := f.Start()
+		r.lapses("w", "paid", key)
+		return r, f.PutNew("paid", key), store.Reason{}
+	}},
 	{rendezvous.PairWaitParked, func(f *Fix, key rendezvous.Key) (*Flow, rendezvous.Event, store.Reason) {
 		r := f.waitsFor(key)
 		held := f.PutNew("paid", key)
@@ -84,6 +89,12 @@ var pairScenarios = []pairScenario{
 		answer := EventOf("paid", key)
 		f.Send(answer)
 		return r, f.PutNew("paid", key), store.Reason{Closed: rendezvous.ClosedAnswered, Event: &answer.EventID, Seq: 3}
+	}},
+	{rendezvous.PairWaitClosed, func(f *Fix, key rendezvous.Key) (*Flow, rendezvous.Event, store.Reason) {
+		r := f.waitsFor(key)
+		r.Conclude(rendezvous.StatusFailed)
+		r.reopened()
+		return r, f.PutNew("paid", key), store.Reason{Closed: rendezvous.ClosedEnded, Outcome: rendezvous.RunFailed, Seq: 3}
 	}},
 	{rendezvous.PairRunSealed, func(f *Fix, key rendezvous.Key) (*Flow, rendezvous.Event, store.Reason) {
 		r := f.waitsFor(key)
@@ -119,14 +130,15 @@ func pairReasons(t *testing.T, h *Harness) {
 		}
 	}
 	covers(t, seen, rendezvous.PairOtherType, rendezvous.PairOtherSource, rendezvous.PairNoSharedKey, rendezvous.PairOtherAddressee, rendezvous.PairEventExpired,
-		rendezvous.PairEventClaimed, rendezvous.PairEventConsumed, rendezvous.PairEventDead, rendezvous.PairEventErased, rendezvous.PairWaitParked,
+		rendezvous.PairEventClaimed, rendezvous.PairEventConsumed, rendezvous.PairEventDead, rendezvous.PairEventErased, rendezvous.PairArrivedLate, rendezvous.PairWaitParked,
 		rendezvous.PairWaitClosed, rendezvous.PairRunSealed, rendezvous.PairOlderEventFirst, rendezvous.PairOlderWaitFirst, rendezvous.PairOfferDue)
 
 	f := h.Fix(t) // all that hold are told
 	r := f.Start()
-	w := r.Wait("w", "paid", K("order", "x"))
+	w := r.dueIn(time.Minute, "w", "paid", K("order", "x"))
 	w.From = "bank"
 	r.Register(w)
+	h.Advance(2 * time.Minute)
 	r.Withdraw("w")
 	r.Conclude(rendezvous.StatusCompleted)
 	e := EventOf("refunded", K("order", "y"))
@@ -135,7 +147,7 @@ func pairReasons(t *testing.T, h *Harness) {
 	other.Conclude(rendezvous.StatusCompleted)
 	f.Erase(e.EventID)
 	eq(t, "all reasons", codes(r.WhyPair(e, "w").Reasons),
-		"other_type other_source no_shared_key other_addressee event_dead event_erased wait_closed run_sealed")
+		"other_type other_source no_shared_key other_addressee event_dead event_erased arrived_late wait_closed run_sealed")
 }
 
 func halfPairs(t *testing.T, h *Harness) {

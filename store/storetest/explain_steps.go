@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
@@ -69,6 +70,41 @@ func hintsOf(hints []store.Hint) string {
 func (r *Flow) ref(effect string) *rendezvous.WaitID {
 	id := r.WaitID(effect)
 	return &id
+}
+
+// dueIn makes a wait of the run whose deadline is that long after its registration.
+func (r *Flow) dueIn(after time.Duration, effect, kind string, keys ...rendezvous.Key) rendezvous.Wait {
+	w := r.Wait(effect, kind, keys...)
+	w.DeadlineAfter = &after
+	return w
+}
+
+// lapses registers a wait that has a minute, and lets two pass; no worker ticks.
+func (r *Flow) lapses(effect, kind string, keys ...rendezvous.Key) {
+	r.F.T.Helper()
+	eq(r.F.T, "outcome of registering "+effect, r.Register(r.dueIn(time.Minute, effect, kind, keys...)).Outcome, store.RegisterWaiting)
+	r.F.H.Advance(2 * time.Minute)
+}
+
+// deadline is what the wait's registration declares, zero for none.
+func (r *Flow) deadline(effect string) time.Time {
+	r.F.T.Helper()
+	var d rendezvous.WaitRegisteredData
+	for _, rec := range r.History() {
+		if rec.Kind == rendezvous.WaitRegistered && rec.Effect == effect {
+			done(r.F.T, "decode the registration of "+effect, rendezvous.DecodeData(rec, &d))
+		}
+	}
+	if d.Deadline == "" {
+		return time.Time{}
+	}
+	return must(rendezvous.ParseInstant("deadline", d.Deadline))(r.F.T, "read the deadline of "+effect)
+}
+
+// reopened lifts the seal of a run that failed.
+func (r *Flow) reopened() {
+	r.F.T.Helper()
+	must(r.F.ReopenRun(ctx, store.Reopening{RunID: r.ID, BatchID: ID("batch"), Operator: &rendezvous.Operator{Actor: "ann", Basis: rendezvous.BasisAsserted}}, now))(r.F.T, "reopen "+r.ID)
 }
 
 // covers fails the test unless every word of a closed set was produced.

@@ -16,6 +16,7 @@ var explainWaits = []Case{
 	{Name: "SW-30 near misses of a rare type are found behind many others", Run: rareMisses},
 	{Name: "SW-30 an unregistered wait names its run and similar effects", Run: unregisteredWait},
 	{Name: "SW-30 a wait without its row is explained from its registration", Run: rowlessWait},
+	{Name: "SW-30 an overdue wait: what came in time is its own, what came late is a near miss", Run: overdueWait},
 	{Name: "SW-30 each pair reason has its scenario", Run: pairReasons},
 	{Name: "SW-30 a pair of which one side is not there", Run: halfPairs},
 	{Name: "SW-32 explaining a wait and a pair changes nothing", Run: explainingWaitsReadsOnly},
@@ -41,9 +42,8 @@ var waitScenarios = []waitScenario{
 	}},
 	{rendezvous.VerdictTimedOut, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
 		r := f.Start()
-		r.Waits("w", "paid", key)
-		r.Withdraw("w")
-		done(f.T, "rewrite", f.H.Damage.Rewrite(f.Name(), r.WorkflowID, 3, rendezvous.WaitTimedOut, rendezvous.KindVersion, "{}")) // no verb of this build writes it
+		eq(f.T, "a deadline that is over", r.Register(r.dueIn(0, "w", "paid", key)).Outcome, store.RegisterTimedOut)
+		f.PutNew("paid", key)
 		return r, store.Facts{WorkflowID: r.WorkflowID, Seq: 3}
 	}},
 	{rendezvous.VerdictWithdrawn, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
@@ -65,6 +65,28 @@ var waitScenarios = []waitScenario{
 			WorkflowID: r.WorkflowID, Released: []rendezvous.EventID{e.EventID}, Dead: []rendezvous.EventID{kept.EventID},
 			Run: &store.RunFacts{RunID: r.ID, WorkflowID: r.WorkflowID, State: rendezvous.RunStateSealed, Outcome: rendezvous.RunCancelled},
 		}
+	}},
+	{rendezvous.VerdictEnded, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) { // and reopened: the wait does not return
+		r := f.Start()
+		r.Waits("w", "paid", key)
+		r.Conclude(rendezvous.StatusFailed)
+		r.reopened()
+		f.PutNew("paid", key)
+		return r, store.Facts{
+			WorkflowID: r.WorkflowID,
+			Run:        &store.RunFacts{RunID: r.ID, WorkflowID: r.WorkflowID, State: rendezvous.RunStateOpen, Outcome: rendezvous.RunFailed},
+		}
+	}},
+	{rendezvous.VerdictOverdue, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
+		r := f.Start()
+		r.lapses("w", "paid", key)
+		f.PutNew("paid", key)
+		return r, store.Facts{WorkflowID: r.WorkflowID, Hold: &store.Hold{State: rendezvous.HoldTimerLag}}
+	}},
+	{rendezvous.VerdictOverdue, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
+		r := f.Start()
+		r.lapses("w", "paid", key)
+		return r, store.Facts{WorkflowID: r.WorkflowID, Hold: &store.Hold{State: rendezvous.HoldLeased, Owner: r.DriveFor(time.Hour).Owner}}
 	}},
 	{rendezvous.VerdictHeld, func(f *Fix, key rendezvous.Key) (*Flow, store.Facts) {
 		r := f.Start()
@@ -105,7 +127,7 @@ func waitVerdicts(t *testing.T, h *Harness) {
 			eq(t, "verdict", got.Verdict, s.verdict)
 			seen[got.Verdict] = true
 			if s.verdict != rendezvous.VerdictUnregistered {
-				want.Type, want.Keys, want.RegisteredAt = "paid", []rendezvous.Key{key}, r.History()[1].RecordedAt
+				want.Type, want.Keys, want.RegisteredAt, want.Deadline = "paid", []rendezvous.Key{key}, r.History()[1].RecordedAt, r.deadline("w")
 				eq(t, "since or at of "+string(s.verdict), got.Facts.Since.IsZero() && got.Facts.At.IsZero(), false)
 			}
 			if row := r.Row("w"); row != nil {
@@ -122,7 +144,7 @@ func waitVerdicts(t *testing.T, h *Harness) {
 		}
 	}
 	covers(t, seen, rendezvous.VerdictUnregistered, rendezvous.VerdictAnswered, rendezvous.VerdictTimedOut, rendezvous.VerdictWithdrawn, rendezvous.VerdictEnded,
-		rendezvous.VerdictHeld, rendezvous.VerdictBehind, rendezvous.VerdictOfferDue, rendezvous.VerdictNoEvent)
+		rendezvous.VerdictHeld, rendezvous.VerdictBehind, rendezvous.VerdictOfferDue, rendezvous.VerdictNoEvent, rendezvous.VerdictOverdue)
 }
 
 func nearestEvents(t *testing.T, h *Harness) {
@@ -209,6 +231,38 @@ func unregisteredWait(t *testing.T, h *Harness) {
 	code(t, "explain a wait without effect", err, rendezvous.CodeInvalid, "field", "effect")
 }
 
+func overdueWait(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	key := K("order", "1")
+	r := f.Start()
+	w := r.Wait("w", "paid", key)
+	w.DeadlineAfter = new(time.Minute)
+	r.Register(w)
+	eq(t, "verdict before the deadline", r.WhyWait("w").Verdict, rendezvous.VerdictNoEvent)
+	inTime := f.PutNew("paid", key)
+	h.Advance(2 * time.Minute)
+	late := f.PutNew("paid", key)
+	eq(t, "verdict while an event that came in time is there", r.WhyWait("w").Verdict, rendezvous.VerdictOfferDue)
+	eq(t, "the late one", codes(r.WhyPair(late, "w").Reasons), "arrived_late")
+	eq(t, "the deadline of the pair", r.WhyPair(late, "w").Facts.Other.Deadline, r.deadline("w"))
+	eq(t, "verdict on the late one", f.WhyEvent(late.EventID).Verdict, rendezvous.VerdictNoWait)
+	misses := f.WhyEvent(late.EventID).NearMisses
+	eq(t, "its near misses", len(misses), 1)
+	eq(t, "the overdue wait", []any{misses[0].Wait, codes(misses[0].Reasons), misses[0].Reasons[0].Since}, []any{r.ref("w"), "arrived_late", r.deadline("w")})
+	f.Erase(inTime.EventID)
+	got := r.WhyWait("w")
+	eq(t, "verdict", got.Verdict, rendezvous.VerdictOverdue)
+	eq(t, "since", got.Facts.Since, r.deadline("w"))
+	eq(t, "near misses", []any{len(got.NearMisses), codes(got.NearMisses[0].Reasons), codes(got.NearMisses[1].Reasons)}, []any{2, "event_erased", "arrived_late"})
+	d := r.Drive()
+	leased := r.WhyWait("w").Facts.Hold
+	eq(t, "what it waits for", []any{leased.State, leased.Owner, leased.Remaining > 0}, []any{rendezvous.HoldLeased, d.Owner, true})
+	eq(t, "suspension", d.Suspend().Outcome, store.SuspendContinue)
+	closed := r.WhyWait("w")
+	eq(t, "verdict once it is recorded", []any{closed.Verdict, closed.Facts.Seq}, []any{rendezvous.VerdictTimedOut, r.Head()})
+	eq(t, "the late one beside the closed wait", codes(r.WhyPair(late, "w").Reasons), "arrived_late wait_closed")
+}
+
 func rowlessWait(t *testing.T, h *Harness) {
 	f := h.Fix(t)
 	key := K("order", "1")
@@ -227,4 +281,11 @@ func rowlessWait(t *testing.T, h *Harness) {
 	eq(t, "verdict beside another wait", got.Verdict, rendezvous.VerdictBehind)
 	eq(t, "the other wait", got.Facts.Wait, other.ref("w"))
 	eq(t, "the pair", codes(r.WhyPair(e, "w").Reasons), "older_wait_first")
+
+	due := f.Start()
+	due.lapses("w", "paid", K("order", "2"))
+	done(t, "lose the row of a wait with a deadline", h.Damage.LoseWait(f.Name(), due.WaitID("w")))
+	late := f.PutNew("paid", K("order", "2"))
+	eq(t, "verdict behind the deadline", due.WhyWait("w").Verdict, rendezvous.VerdictOverdue)
+	eq(t, "the late event", codes(due.WhyPair(late, "w").Reasons), "arrived_late")
 }

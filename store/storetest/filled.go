@@ -101,7 +101,7 @@ func quietTicks(b *testing.B, s store.Store) {
 		b.ReportMetric(float64(pages), "pages")
 	})
 	passes := map[string]func() error{
-		"leases": func() error { _, _, err := s.AbandonedRuns(ctx, 200, ""); return err },
+		"leases": func() error { _, _, err := s.DueLeases(ctx, 200, ""); return err },
 		"parked": func() error { return ignore(s.TakeParked(ctx, sweepPage, sweepHold)) },
 		"unmet":  unmet,
 		"woken":  func() error { return ignore(s.TakeWoken(ctx, sweepPage)) },
@@ -157,28 +157,36 @@ func explains(b *testing.B, t store.Tenant) {
 
 // firstPages measures the first page of every list, and the counts.
 func firstPages(b *testing.B, t store.Tenant) {
-	key := K("order", "letter-7")
+	key, waiting := K("order", "letter-7"), K("order", "wait-7")
+	workflows := func(f store.WorkflowFilter) func() error {
+		return func() error { return ignore(t.QueryWorkflows(ctx, f, 0, "")) }
+	}
 	lists := map[string]func() error{
-		"waits":             func() error { return ignore(t.Waiting(ctx, store.WaitFilter{}, 0, "")) },
-		"waits of a type":   func() error { return ignore(t.Waiting(ctx, store.WaitFilter{Type: "paid"}, 0, "")) },
-		"waits of no type":  func() error { return ignore(t.Waiting(ctx, store.WaitFilter{Type: "none"}, 0, "")) },
-		"parked waits":      func() error { return ignore(t.ParkedWaits(ctx, store.WaitFilter{}, 0, "")) },
-		"quarantined waits": func() error { return ignore(t.QuarantinedWaits(ctx, 0, "")) },
-		"workflows":         func() error { return ignore(t.QueryWorkflows(ctx, store.WorkflowFilter{}, 0, "")) },
-		"workflows running": func() error {
-			return ignore(t.QueryWorkflows(ctx, store.WorkflowFilter{Statuses: []rendezvous.Status{rendezvous.StatusRunning}}, 0, ""))
-		},
-		"workflows failed": func() error {
-			return ignore(t.QueryWorkflows(ctx, store.WorkflowFilter{Statuses: []rendezvous.Status{rendezvous.StatusFailed}}, 0, ""))
-		},
-		"letters":           func() error { return ignore(t.DeadLetters(ctx, store.DeadFilter{}, 0, "", false)) },
-		"letters of a key":  func() error { return ignore(t.DeadLetters(ctx, store.DeadFilter{Key: &key}, 0, "", false)) },
-		"letters of a type": func() error { return ignore(t.DeadLetters(ctx, store.DeadFilter{Type: "paid"}, 0, "", false)) },
+		"waits":                  func() error { return ignore(t.Waiting(ctx, store.WaitFilter{}, 0, "")) },
+		"waits of a type":        func() error { return ignore(t.Waiting(ctx, store.WaitFilter{Type: "paid"}, 0, "")) },
+		"waits of no type":       func() error { return ignore(t.Waiting(ctx, store.WaitFilter{Type: "none"}, 0, "")) },
+		"waits of a key":         func() error { return ignore(t.Waiting(ctx, store.WaitFilter{Key: &waiting}, 0, "")) },
+		"waits in no state":      func() error { return ignore(t.Waiting(ctx, store.WaitFilter{State: rendezvous.WaitParked}, 0, "")) },
+		"parked waits":           func() error { return ignore(t.ParkedWaits(ctx, store.WaitFilter{}, 0, "")) },
+		"quarantined waits":      func() error { return ignore(t.QuarantinedWaits(ctx, 0, "")) },
+		"workflows":              workflows(store.WorkflowFilter{}),
+		"workflows running":      workflows(store.WorkflowFilter{Statuses: []rendezvous.Status{rendezvous.StatusRunning}}),
+		"workflows failed":       workflows(store.WorkflowFilter{Statuses: []rendezvous.Status{rendezvous.StatusFailed}}),
+		"workflows of no type":   workflows(store.WorkflowFilter{Types: []string{"none"}}),
+		"workflows of no queue":  workflows(store.WorkflowFilter{Queues: []string{"none"}}),
+		"workflows of no prefix": workflows(store.WorkflowFilter{Prefix: "none"}),
+		"letters":                func() error { return ignore(t.DeadLetters(ctx, store.DeadFilter{}, 0, "", false)) },
+		"letters of a key":       func() error { return ignore(t.DeadLetters(ctx, store.DeadFilter{Key: &key}, 0, "", false)) },
+		"letters of a type":      func() error { return ignore(t.DeadLetters(ctx, store.DeadFilter{Type: "paid"}, 0, "", false)) },
 		"letters of no source": func() error {
 			return ignore(t.DeadLetters(ctx, store.DeadFilter{Source: "none"}, 0, "", false))
 		},
 		"count of workflows to 10,000": func() error {
 			_, _, err := t.CountWorkflows(ctx, store.WorkflowFilter{}, 10_000)
+			return err
+		},
+		"count of failed workflows to 10,000": func() error {
+			_, _, err := t.CountWorkflows(ctx, store.WorkflowFilter{Statuses: []rendezvous.Status{rendezvous.StatusFailed}}, 10_000)
 			return err
 		},
 		"count of letters to 10,000": func() error { return ignore(t.CountDeadLetters(ctx, store.DeadFilter{}, 10_000, true)) },

@@ -25,6 +25,7 @@ var historyLists = []Case{
 	{Name: "HI-40 only a lifecycle record rewrites the row", Run: rowRewritten},
 	{Name: "HI-44 equal ids and cursors in two tenants never mix in any read", Run: tenantsApart},
 	{Name: "HI-46 limits: 0 is the default, negative is invalid, above the maximum is too large", Run: pageLimits},
+	{Name: "HI-49 workflows through a filter that matches little: pages are short, and a walk meets each once", Run: shortPagesOfWorkflows},
 	{Name: "HI-47 names of tenants and queues at every door", Run: names},
 }
 
@@ -156,6 +157,7 @@ func listsOnlyRead(t *testing.T, h *Harness) {
 		"waits":   func() error { _, err := f.Waiting(ctx, store.WaitFilter{}, 0, ""); return err },
 		"stuck":   func() error { _, err := f.QuarantinedWaits(ctx, 0, ""); return err },
 		"orphans": func() error { _, _, err := h.Store.AbandonedRuns(ctx, 0, ""); return err },
+		"leases":  func() error { _, _, err := h.Store.DueLeases(ctx, 0, ""); return err },
 		"depths":  func() error { _, err := h.Store.Depths(ctx); return err },
 	} {
 		h.Counting.Reset()

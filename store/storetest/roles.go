@@ -15,6 +15,7 @@ var roles = []role{
 	{"dead_requeueing", deadRequeueing},
 	{"dead_walking", deadWalking},
 	{"sweeping", sweepings},
+	{"retention", retention},
 	{"explain_events", explainEvents},
 	{"explain_waits", explainWaits},
 	{"meeting_model", meetingModel},
@@ -34,6 +35,7 @@ var roles = []role{
 	{"history_order", historyOrder},
 	{"history_data", historyData},
 	{"history_lists", historyLists},
+	{"history_walks", historyWalks},
 	{"runs_writing", runsWriting},
 	{"runs_repeats", runsRepeats},
 	{"runs_starting", runsStarting},
@@ -47,4 +49,6 @@ var roles = []role{
 	{"runs_pausing", runsPausing},
 	{"runs_cancelling", runsCancelling},
 	{"runs_model", runsModel},
+	{"shards_leases", shardsLeases},
+	{"shards_scope", shardsScope},
 }

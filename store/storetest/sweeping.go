@@ -113,6 +113,7 @@ const (
 	OwedParked Owed = iota // its wait holds an event that nobody recorded
 	OwedApart              // its wait and an event that meets it are both there, and nobody offered the one to the other
 	OwedNotice             // a RESUME of it is due
+	OwedLease              // its driver died: its lease ran out
 )
 
 // Owe makes n runs of a tenant that were forgotten, as lost notices and dead workers would leave them; those with a wait and an event have what [WaitsOf] and
@@ -125,8 +126,12 @@ func Owe(tb testing.TB, b backend.Backend, tenant string, n int, how Owed) {
 	for from := 0; from < n; from += batchSize {
 		err := b.Update(ctx, "test", func(ctx context.Context, tx backend.Tx) error {
 			n := min(batchSize, n-from)
-			if how == OwedNotice {
+			switch how {
+			case OwedNotice:
 				return tx.Apply(ctx, oweNotices(tx.Now(), tenant, from, n))
+			case OwedLease:
+				c, err := oweLeases(ctx, tx, tenant, from, n)
+				return errors.Join(err, tx.Apply(ctx, c))
 			}
 			c, err := owePairs(ctx, tx, tenant, from, n, how == OwedParked)
 			return errors.Join(err, tx.Apply(ctx, c))
@@ -146,12 +151,26 @@ func oweNotices(now time.Time, tenant string, from, n int) *backend.Changes {
 	return c
 }
 
-func owePairs(ctx context.Context, tx backend.Tx, tenant string, from, n int, parked bool) (*backend.Changes, error) {
-	c := &backend.Changes{}
+func owingKeys(tenant string, from, n int) []backend.WorkflowKey {
 	keys := make([]backend.WorkflowKey, n)
 	for i := range n {
 		keys[i] = backend.WorkflowKey{Tenant: tenant, ID: fmt.Sprintf("run-%06d", from+i)}
 	}
+	return keys
+}
+
+func oweLeases(ctx context.Context, tx backend.Tx, tenant string, from, n int) (*backend.Changes, error) {
+	c := &backend.Changes{}
+	flows, err := tx.LockWorkflows(ctx, owingKeys(tenant, from, n))
+	for _, f := range flows {
+		f.LeaseOwner, f.LeaseEpoch, f.LeaseExpires, f.AcquireID = "pod", 1, tx.Now(), "acquire"
+		c.Workflows = append(c.Workflows, f)
+	}
+	return c, err
+}
+
+func owePairs(ctx context.Context, tx backend.Tx, tenant string, from, n int, parked bool) (*backend.Changes, error) {
+	c, keys := &backend.Changes{}, owingKeys(tenant, from, n)
 	flows, err1 := tx.LockWorkflows(ctx, keys)
 	events, err2 := tx.NewEventNumbers(ctx, n)
 	waits, err3 := tx.NewWaitNumbers(ctx, 2*n)
@@ -186,7 +205,7 @@ func owePairs(ctx context.Context, tx backend.Tx, tenant string, from, n int, pa
 
 func manyBesideOne(t *testing.T, h *Harness) {
 	const many, page = 1000, 100
-	ways := []Owed{OwedParked, OwedApart, OwedNotice}
+	ways := []Owed{OwedParked, OwedApart, OwedNotice, OwedLease}
 	for _, how := range ways {
 		Owe(t, h.backend, fmt.Sprint("many-", how), many, how)
 	}
@@ -202,6 +221,9 @@ func manyBesideOne(t *testing.T, h *Harness) {
 	unmet, _, err := h.Store.TakeUnmet(ctx, grace, page, 0, "")
 	done(t, "take unmet events", err)
 	fullPage(t, OwedApart, unmet, func(r store.UnmetPair) string { return r.Tenant })
+	leases, next, err := h.Store.DueLeases(ctx, page, "")
+	done(t, "list leases that ran out", err)
+	fullPage(t, OwedLease, store.Taken[store.AbandonedRun]{Rows: leases, Saturated: next != ""}, func(r store.AbandonedRun) string { return r.Tenant })
 	eq(t, "delivered of what was taken", len(h.deliverTaken(t, parked.Rows).Made(store.OfferDelivered)), page)
 
 	// Of a tenant alone, the longest due first.
@@ -240,6 +262,7 @@ func quietPasses(t *testing.T, h *Harness) {
 	eq(t, "woken", len(h.SweepWoken(t)), 0)
 	eq(t, "abandoned", len(h.SweepLeases(t)), 0)
 	eq(t, "retired", len(must(h.Store.SweepUnclaimed(ctx, h.Now(t).Add(-time.Hour), now, "", 0))(t, "sweep").Retired), 0)
+	eq(t, "old letters", must(h.Store.PurgeOldLetters(ctx, h.Now(t), 0, ""))(t, "purge"), store.OldLetters{})
 	eq(t, "writes", h.Counting.Counts().Writes, 0)
 }
 

@@ -379,14 +379,14 @@ func floodedTenant(t *testing.T, h *Harness) {
 	shard := -1
 	at := h.In(t, time.Second)
 	for left := flood; left > 0; {
-		r := a.startIn(&shard)
+		r := a.startBeside(&shard)
 		for i := range 2 {
 			n := min(left, 500)
 			r.AppendFree(r.arms(fmt.Sprintf("flood%d", i), n, at)...)
 			left -= n
 		}
 	}
-	r := b.startIn(&shard)
+	r := b.startBeside(&shard)
 	h.Advance(2 * time.Second)
 	eq(t, "a page of the flood", len(p.Page(t, limit).Fires), limit)
 	mine := r.Arm("mine", h.Now(t)) // due later than all of them
@@ -401,8 +401,8 @@ func floodedTenant(t *testing.T, h *Harness) {
 	r.WantFired("mine", mine)
 }
 
-// startIn starts a run whose workflow is in that shard, or in any one, which it names then.
-func (f *Fix) startIn(shard *int) *Flow {
+// startBeside starts a run whose workflow is in that shard, or in any one, which it names then.
+func (f *Fix) startBeside(shard *int) *Flow {
 	f.T.Helper()
 	for {
 		id := ID("workflow")

@@ -28,10 +28,10 @@ func heldHideNothing(t *testing.T, h *Harness) {
 	shard := -1
 	total := min(100*h.Rounds(t), 10_000)
 	for left := total; left > 0; left -= 500 {
-		r := f.startIn(&shard)
+		r := f.startBeside(&shard)
 		r.AppendFree(r.arms("held", min(left, 500), h.Now(t))...)
 	}
-	free := f.startIn(&shard)
+	free := f.startBeside(&shard)
 	h.Advance(time.Second)
 	held := 0
 	for held < total {

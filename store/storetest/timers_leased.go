@@ -58,13 +58,13 @@ func parkedHidesNothing(t *testing.T, h *Harness) {
 	shard := -1
 	var leased []*Driver
 	for range 10 {
-		d := f.startIn(&shard).DriveFor(time.Hour)
+		d := f.startBeside(&shard).DriveFor(time.Hour)
 		for range 3 {
 			d.ArmIn(ID("parked"), 0)
 		}
 		leased = append(leased, d)
 	}
-	free := f.startIn(&shard)
+	free := f.startBeside(&shard)
 	a := free.Arm("free", start.Add(time.Millisecond))
 	h.Advance(2 * time.Millisecond)
 	for pages := 0; len(free.fired("free")) == 0; pages++ {

@@ -23,6 +23,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/traced"
 )
 
+// SH-27.
 func TestForwards(t *testing.T) {
 	tracer := sdktrace.NewTracerProvider().Tracer("test")
 	backendtest.Forwards(t, traced.Wrap(tracer, noop.NewMeterProvider().Meter("test"), clock.System))

@@ -37,7 +37,7 @@ type backendCase struct {
 	run  func(x *bench)
 }
 
-var cases = concat(rowCases, changeCases, matchCases, dueCases, deadCases, listCases, nearCases, historyCases, timerCases, timerDueCases, shardCases)
+var cases = concat(rowCases, changeCases, matchCases, dueCases, deadCases, retentionCases, listCases, nearCases, historyCases, timerCases, timerDueCases, shardCases)
 
 func concat(sets ...[]backendCase) []backendCase {
 	var all []backendCase
@@ -118,6 +118,16 @@ func got[T any](v T, err error) func(x *bench) T {
 			x.Fatal(err)
 		}
 		return v
+	}
+}
+
+func got2[T, U any](v T, u U, err error) func(x *bench) (T, U) {
+	return func(x *bench) (T, U) {
+		x.Helper()
+		if err != nil {
+			x.Fatal(err)
+		}
+		return v, u
 	}
 }
 

@@ -1,7 +1,9 @@
 package backendtest
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +20,7 @@ var dueCases = []backendCase{
 	{"a targeted event is unmet by its run's waits of its type", unmetTargeted},
 	{"unmet events come in pages until all were seen", unmetPages},
 	{"abandoned runs by expiry, page by page", abandoned},
+	{"leases that ran out, fair by tenant, and a walk over those that stay", dueLeases},
 	{"depths count what is live, up to the most that was asked", depths},
 }
 
@@ -347,4 +350,58 @@ func depths(x *bench) {
 		eq(x, "dead up to 1", got(r.Depths(ctx, 1))(x).Dead, map[rendezvous.DeadReason]int{rendezvous.DeadUnclaimed: 1, rendezvous.DeadErased: 1})
 		eq(x, "depths up to 1", got(r.Depths(ctx, 1))(x).LiveEvents, 1)
 	})
+}
+
+// dueLeases are the rows of a walk whose rows all stay: each page has each tenant's share of what is behind its position, and what got no place is behind the next.
+func dueLeases(x *bench) {
+	start := x.now()
+	lease := func(tenant, id string, at time.Duration) {
+		w := x.flow(tenant, id)
+		w.LeaseOwner, w.LeaseEpoch, w.LeaseExpires, w.AcquireID = "pod", 1, start.Add(at*time.Second), "acquire"
+		x.apply(&backend.Changes{Workflows: []*backend.Workflow{w}}, w.Key())
+	}
+	for i := range 6 {
+		lease(acme, fmt.Sprint(i), time.Duration(i/2)) // two at an instant
+	}
+	lease(globex, "a", 1)
+	lease(globex, "b", 2)
+	lease("third", "c", 2)
+	lease("third", "live", 60)
+	x.flow(acme, "never leased")
+	x.advance(10 * time.Second)
+	page := func(after backend.AbandonedPosition, limit int) (names []string, next backend.AbandonedPosition) {
+		x.Helper()
+		x.view(func(r backend.Reader) {
+			rows, n := got2(r.DueLeases(ctx, after, limit))(x)
+			for _, w := range rows {
+				names = append(names, w.Tenant+"/"+w.ID)
+			}
+			next = n
+		})
+		return names, next
+	}
+	all := []string{"acme/w0", "acme/w1", "acme/w2", "acme/w3", "globex/wa", "acme/w4", "acme/w5", "globex/wb", "third/wc"}
+	for limit, want := range map[int][]string{
+		1: {"acme/w0"},
+		2: {"acme/w0", "globex/wa"},
+		3: {"acme/w0", "globex/wa", "third/wc"},
+		5: {"acme/w0", "acme/w1", "acme/w2", "globex/wa", "third/wc"},
+		6: {"acme/w0", "acme/w1", "globex/wa", "acme/w2", "globex/wb", "third/wc"},
+		9: all,
+	} {
+		names, next := page(backend.AbandonedPosition{}, limit)
+		slices.SortFunc(want, func(a, b string) int { return cmp.Compare(slices.Index(all, a), slices.Index(all, b)) })
+		eq(x, fmt.Sprint("page of ", limit, ", and more"), []any{names, next.Set}, []any{want, limit < 9})
+		met, pages := map[string]bool{}, 0
+		for after, first := (backend.AbandonedPosition{}), true; first || after.Set; first = false {
+			names, after = page(after, limit)
+			for _, n := range names {
+				met[n] = true
+			}
+			if pages++; pages > 9 {
+				x.Fatalf("the walk by %d does not end", limit)
+			}
+		}
+		eq(x, fmt.Sprint("met by ", limit), slices.Sorted(maps.Keys(met)), slices.Sorted(slices.Values(all)))
+	}
 }

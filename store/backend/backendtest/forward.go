@@ -262,20 +262,24 @@ func (t spyTx) NearEvents(_ context.Context, n backend.Near) (backend.Nearby[bac
 	return note[backend.Nearby[backend.Event]](t, "NearEvents", n)
 }
 
-func (t spyTx) ListWaits(_ context.Context, tenant string, f backend.WaitFilter, after int64, limit int) ([]*backend.Wait, error) {
-	return note[[]*backend.Wait](t, "ListWaits", tenant, f, after, limit)
+func (t spyTx) ListWaits(_ context.Context, tenant string, f backend.WaitFilter, after int64, p backend.Span) ([]*backend.Wait, int64, error) {
+	return note2[[]*backend.Wait, int64](t, "ListWaits", tenant, f, after, p)
 }
 
-func (t spyTx) ListParked(_ context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, limit int) ([]*backend.Wait, error) {
-	return note[[]*backend.Wait](t, "ListParked", tenant, f, after, limit)
+func (t spyTx) ListParked(
+	_ context.Context, tenant string, f backend.WaitFilter, after backend.ParkedPosition, p backend.Span,
+) ([]*backend.Wait, backend.ParkedPosition, error) {
+	return note2[[]*backend.Wait, backend.ParkedPosition](t, "ListParked", tenant, f, after, p)
 }
 
 func (t spyTx) ListQuarantined(_ context.Context, tenant string, after backend.ParkedPosition, limit int) ([]*backend.Wait, error) {
 	return note[[]*backend.Wait](t, "ListQuarantined", tenant, after, limit)
 }
 
-func (t spyTx) ListWorkflows(_ context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, limit int) ([]*backend.Workflow, error) {
-	return note[[]*backend.Workflow](t, "ListWorkflows", tenant, f, after, limit)
+func (t spyTx) ListWorkflows(
+	_ context.Context, tenant string, f backend.WorkflowFilter, after backend.WorkflowPosition, p backend.Span,
+) ([]*backend.Workflow, backend.WorkflowPosition, error) {
+	return note2[[]*backend.Workflow, backend.WorkflowPosition](t, "ListWorkflows", tenant, f, after, p)
 }
 
 func (t spyTx) CountWorkflows(_ context.Context, tenant string, f backend.WorkflowFilter, most int) (int, error) {
@@ -284,6 +288,10 @@ func (t spyTx) CountWorkflows(_ context.Context, tenant string, f backend.Workfl
 
 func (t spyTx) Abandoned(_ context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
 	return note[[]*backend.Workflow](t, "Abandoned", after, limit)
+}
+
+func (t spyTx) DueLeases(_ context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	return note2[[]*backend.Workflow, backend.AbandonedPosition](t, "DueLeases", after, limit)
 }
 
 func (t spyTx) DeadLetters(_ context.Context, tenant string, w backend.DeadWalk, limit int) ([]*backend.Event, int64, error) {
@@ -328,6 +336,10 @@ func (t spyTx) DueParked(_ context.Context, limit int) ([]*backend.Wait, bool, e
 
 func (t spyTx) DueWoken(_ context.Context, limit int) ([]*backend.Woken, bool, error) {
 	return note2[[]*backend.Woken, bool](t, "DueWoken", limit)
+}
+
+func (t spyTx) OldLetters(_ context.Context, before time.Time, after backend.LetterPosition, limit int) ([]*backend.Event, bool, error) {
+	return note2[[]*backend.Event, bool](t, "OldLetters", before, after, limit)
 }
 
 func (t spyTx) UnmetEvents(_ context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {

@@ -13,6 +13,7 @@ var listCases = []backendCase{
 	{"parked waits by next attempt, quarantined ones last", listParked},
 	{"quarantined waits by when they were", listQuarantined},
 	{"workflows newest start first, then by id, through each filter", listWorkflows},
+	{"a page of a list looks at so many rows, and a walk meets each that passes once", listsLook},
 }
 
 func listWaits(x *bench) {
@@ -31,7 +32,9 @@ func listWaits(x *bench) {
 	list := func(f backend.WaitFilter, after int64, limit int) []string {
 		x.Helper()
 		var rows []*backend.Wait
-		x.view(func(r backend.Reader) { rows = got(r.ListWaits(ctx, acme, f, after, limit))(x) })
+		x.view(func(r backend.Reader) {
+			rows, _ = got2(r.ListWaits(ctx, acme, f, after, backend.Span{Limit: limit, Look: 100}))(x)
+		})
 		return effectsOf(rows)
 	}
 	k1, k2 := key("1"), key("2")
@@ -64,27 +67,28 @@ func listParked(x *bench) {
 	}
 	x.parked(x.flow(globex, "1"), "foreign")
 
-	page := func(f backend.WaitFilter, after backend.ParkedPosition, limit int) []*backend.Wait {
+	page := func(f backend.WaitFilter, after backend.ParkedPosition, limit int) (rows []*backend.Wait, next backend.ParkedPosition) {
 		x.Helper()
-		var rows []*backend.Wait
-		x.view(func(r backend.Reader) { rows = got(r.ListParked(ctx, acme, f, after, limit))(x) })
-		return rows
+		x.view(func(r backend.Reader) {
+			rows, next = got2(r.ListParked(ctx, acme, f, after, backend.Span{Limit: limit, Look: 100}))(x)
+		})
+		return rows, next
 	}
 	want := []string{"first", "second", "third", "stuck first", "stuck second"}
-	eq(x, "parked", effectsOf(page(backend.WaitFilter{}, backend.ParkedPosition{}, 10)), want)
-	eq(x, "quarantined only", effectsOf(page(backend.WaitFilter{State: rendezvous.WaitQuarantined}, backend.ParkedPosition{}, 10)), want[3:])
-	var walked []string
-	after := backend.ParkedPosition{}
-	for len(walked) < 9 {
-		rows := page(backend.WaitFilter{}, after, 2)
-		if len(rows) == 0 {
-			break
+	rows, next := page(backend.WaitFilter{}, backend.ParkedPosition{}, 10)
+	eq(x, "parked", effectsOf(rows), want)
+	eq(x, "more", next.Set, false)
+	rows, _ = page(backend.WaitFilter{State: rendezvous.WaitQuarantined}, backend.ParkedPosition{}, 10)
+	eq(x, "quarantined only", effectsOf(rows), want[3:])
+	for limit := 1; limit <= 5; limit++ {
+		var walked []string
+		pages := 0
+		for after := (backend.ParkedPosition{}); pages == 0 || after.Set; pages++ {
+			rows, after = page(backend.WaitFilter{}, after, limit)
+			walked = append(walked, effectsOf(rows)...)
 		}
-		walked = append(walked, effectsOf(rows)...)
-		last := rows[len(rows)-1]
-		after = backend.ParkedPosition{Set: true, Quarantined: !last.QuarantinedAt.IsZero(), At: last.NextAttemptAt, Number: last.Number}
+		eq(x, fmt.Sprintf("parked, in pages of %d, and how many", limit), []any{walked, pages}, []any{want, (5 + limit - 1) / limit})
 	}
-	eq(x, "parked, page by page", walked, want)
 }
 
 func listQuarantined(x *bench) {
@@ -118,7 +122,8 @@ func listWorkflows(x *bench) {
 		x.Helper()
 		var names []string
 		x.view(func(r backend.Reader) {
-			for _, w := range got(r.ListWorkflows(ctx, acme, f, after, limit))(x) {
+			rows, _ := got2(r.ListWorkflows(ctx, acme, f, after, backend.Span{Limit: limit, Look: 100}))(x)
+			for _, w := range rows {
 				names = append(names, w.ID)
 			}
 			if after.Set || limit < 10 {
@@ -141,5 +146,93 @@ func listWorkflows(x *bench) {
 	eq(x, "all parts at once", list(backend.WorkflowFilter{Types: []string{"order"}, Prefix: "w", Queues: []string{"slow"}}, none, 10), nil)
 	x.view(func(r backend.Reader) {
 		eq(x, "count up to 2", got(r.CountWorkflows(ctx, acme, backend.WorkflowFilter{}, 2))(x), 2)
+	})
+}
+
+// looked is a walk over a list whose pages look at few rows: what it meets, and the most rows on a page.
+func looked[P comparable](x *bench, look int, page func(after P, p backend.Span) ([]string, P)) (met []string) {
+	x.Helper()
+	var after, end P
+	for pages := 0; ; pages++ {
+		if pages > 100 {
+			x.Fatal("the walk does not end")
+		}
+		rows, next := page(after, backend.Span{Limit: 2, Look: look})
+		if met = append(met, rows...); next == end {
+			return met
+		}
+		if len(rows) > 2 || next == after {
+			x.Fatalf("%d rows behind %v, and the next page is behind %v", len(rows), after, next)
+		}
+		after = next
+	}
+}
+
+func listsLook(x *bench) {
+	start := x.now()
+	var shipped, done []string
+	for i := range 12 {
+		name := fmt.Sprintf("%02d", i)
+		w, changes := newFlow(acme, name, start.Add(-time.Duration(i/5)*time.Second)) // several start at an instant
+		x.apply(changes)
+		wait := x.wait(w, name)
+		if i%4 == 3 {
+			w.Status, w.ClosedAt, wait.Type = rendezvous.StatusCompleted, w.StartedAt, "shipped"
+			shipped, done = append(shipped, name), append(done, w.ID)
+		}
+		x.apply(&backend.Changes{Workflows: []*backend.Workflow{w}, NewWaits: []*backend.Wait{wait}}, w.Key())
+	}
+	other := x.flow(globex, "1")
+	for i := range 10 {
+		row, _ := x.parked(other, fmt.Sprintf("p%02d", i))
+		row.NextAttemptAt = start.Add(time.Duration(i/3) * time.Second)
+		if i > 5 {
+			row.QuarantinedAt = start
+		}
+		x.apply(&backend.Changes{Waits: []*backend.Wait{row}})
+	}
+	for look := 1; look <= 14; look++ {
+		of := fmt.Sprintf(" in pages that look at %d rows", look)
+		waits := func(f backend.WaitFilter) []string {
+			return looked(x, look, func(after int64, p backend.Span) (names []string, next int64) {
+				x.view(func(r backend.Reader) {
+					rows, n := got2(r.ListWaits(ctx, acme, f, after, p))(x)
+					names, next = effectsOf(rows), n
+				})
+				return names, next
+			})
+		}
+		eq(x, "waits"+of, waits(backend.WaitFilter{Type: "shipped"}), shipped)
+		eq(x, "waits of no type"+of, waits(backend.WaitFilter{Type: "none"}), nil)
+		key := key("p07")
+		eq(x, "parked waits"+of, looked(x, look, func(after backend.ParkedPosition, p backend.Span) (names []string, next backend.ParkedPosition) {
+			x.view(func(r backend.Reader) {
+				rows, n := got2(r.ListParked(ctx, globex, backend.WaitFilter{Key: &key}, after, p))(x)
+				names, next = effectsOf(rows), n
+			})
+			return names, next
+		}), []string{"p07"})
+		f := backend.WorkflowFilter{Statuses: []rendezvous.Status{rendezvous.StatusCompleted}}
+		eq(x, "workflows"+of, looked(x, look, func(after backend.WorkflowPosition, p backend.Span) (names []string, next backend.WorkflowPosition) {
+			x.view(func(r backend.Reader) {
+				rows, n := got2(r.ListWorkflows(ctx, acme, f, after, p))(x)
+				for _, w := range rows {
+					names = append(names, w.ID)
+				}
+				next = n
+			})
+			return names, next
+		}), done)
+	}
+
+	const look = 4 // waits of the run are found by index, and others not looked at
+	x.view(func(r backend.Reader) {
+		rows, next := got2(r.ListWaits(ctx, globex, backend.WaitFilter{RunID: other.RunID, State: rendezvous.WaitQuarantined}, 0, backend.Span{Limit: 5, Look: look}))(x)
+		eq(x, "of one run", effectsOf(rows), []string{"p06", "p07", "p08", "p09"})
+		eq(x, "more", next, int64(0))
+		for _, f := range []backend.WaitFilter{{}, {Type: "none"}} {
+			rows, next := got2(r.ListWaits(ctx, acme, f, 0, backend.Span{Limit: 10, Look: look}))(x)
+			eq(x, fmt.Sprintf("rows of a page of %+v, and more", f), []any{len(rows), next != 0}, []any{map[string]int{"": look, "none": 0}[f.Type], true})
+		}
 	})
 }

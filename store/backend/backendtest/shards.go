@@ -79,7 +79,7 @@ func heads(x *bench) {
 	}{
 		{backend.Owned{}, "", all},
 		{backend.Owned{}, running, live},
-		{backend.Owned{Shards: []int{2, 63}, Tenant: acme}, "", append(append([]string{}, all[1:7]...), all[13])},
+		{backend.Owned{Shards: []int{63, 0, 2}, Tenant: acme}, "", append(append([]string{}, all[:7]...), all[13])},
 	} {
 		var walked []string
 		for at := none; len(walked) < 50; {

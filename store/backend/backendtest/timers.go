@@ -263,9 +263,10 @@ func timerRecords(x *bench) {
 		start(8, "again"), rec(9, rendezvous.Note, rendezvous.NameData{Name: "armed"}), start(10, `odd "é" \ id`),
 		rec(11, rendezvous.TimerFired, rendezvous.TimerFiredData{TimerID: "again", ArmedSeq: 8}), start(12, "again"),
 	}
+	later := rec(14, "timer.paused", rendezvous.TimerFiredData{TimerID: "armed"}) // of another build
 	foreign := start(13, "armed")
 	foreign.RunID = "another run"
-	x.apply(&backend.Changes{Records: append(all, foreign)}, w.Key())
+	x.apply(&backend.Changes{Records: append(all, foreign, later)}, w.Key())
 	key := func(tenant, run, id string) backend.RunTimerKey {
 		return backend.RunTimerKey{Tenant: tenant, RunID: run, TimerID: id}
 	}

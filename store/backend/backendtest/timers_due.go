@@ -12,6 +12,7 @@ var timerDueCases = []backendCase{
 	{"due timers: at their instant, of the shards, in order", dueTimers},
 	{"a page of timers is fair by tenant and says when more was due", dueTimersFair},
 	{"a page of timers goes through many shards as through one", dueTimersOfShards},
+	{"a page of timers that are due at once leaves none out, whichever shards they are of", dueTimersAtOnce},
 	{"a held timer is not due until its hold ends, and what is behind it is", heldTimers},
 	{"10,000 held timers in front hide no due one", heldInFront},
 	{"a hold of an older epoch holds nothing", voidHolds},
@@ -124,6 +125,35 @@ func dueTimersOfShards(x *bench) {
 		eq(x, "next due of the full shard", next[9], start)
 		eq(x, "shards with timers", len(next), 8)
 	})
+}
+
+func dueTimersAtOnce(x *bench) {
+	for _, tenant := range []string{acme, globex} {
+		w := x.flow(tenant, "1")
+		var rows []*backend.Timer
+		for i := range 6 { // the lower the id, the higher the shard
+			t := x.timer(w, fmt.Sprintf("t%d", i), 0)
+			t.Shard = 6 - i
+			rows = append(rows, t)
+		}
+		x.apply(&backend.Changes{Timers: rows}, w.Key())
+		if tenant == acme { // of globex only two are due
+			continue
+		}
+		for _, t := range rows[2:] {
+			t.DueAt = t.DueAt.Add(time.Hour)
+			t.ReadyAt = t.DueAt
+		}
+		x.apply(&backend.Changes{Timers: rows[2:]}, w.Key())
+	}
+	shards := []int{1, 2, 3, 4, 5, 6}
+	want := []string{"acme/w1/t0", "acme/w1/t1", "acme/w1/t2", "acme/w1/t3", "acme/w1/t4", "acme/w1/t5", "globex/w1/t0", "globex/w1/t1"}
+	for limit := 2; limit <= 8; limit += 2 { // each tenant's share first, then what globex leaves
+		names, more := x.dueNow(shards, limit)
+		ours := max(limit/2, limit-2)
+		eq(x, fmt.Sprintf("page of %d", limit), names, append(slices.Clone(want[:ours]), want[6:6+limit-ours]...))
+		eq(x, "more", more, limit < 8)
+	}
 }
 
 func heldTimers(x *bench) {

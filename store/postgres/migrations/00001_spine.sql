@@ -68,7 +68,7 @@ CREATE TABLE workflows (
 -- Lists, newest start first.
 CREATE INDEX workflows_started ON workflows (tenant COLLATE "POSIX", started_at DESC, workflow_id);
 -- Owners by the end of their lease: the leases pass.
-CREATE INDEX workflows_leased ON workflows (lease_expires, tenant, workflow_id) WHERE lease_owner <> '';
+CREATE INDEX workflows_leased ON workflows (tenant COLLATE "POSIX", lease_expires, workflow_id) WHERE lease_owner <> '';
 -- Walks by shard: over all, and over those that are running or paused.
 CREATE INDEX workflows_sharded ON workflows (shard, tenant COLLATE "POSIX", workflow_id);
 CREATE INDEX workflows_open ON workflows (status, shard, tenant COLLATE "POSIX", workflow_id) WHERE closed_at IS NULL;
@@ -224,6 +224,9 @@ CREATE INDEX events_claimed ON events (tenant COLLATE "POSIX", claim_run, claim_
 CREATE INDEX events_dead ON events (tenant COLLATE "POSIX", number) INCLUDE (dead_reason) WHERE dead_at IS NOT NULL AND NOT purged;
 CREATE INDEX events_dead_type ON events (tenant COLLATE "POSIX", type, number) WHERE dead_at IS NOT NULL AND NOT purged;
 CREATE INDEX events_dead_reason ON events (dead_reason, tenant COLLATE "POSIX", number) WHERE dead_at IS NOT NULL AND NOT purged;
+-- And by age, for retention. It is on an expression so that no plan made while there are few can walk all letters through one of the others.
+CREATE INDEX events_died ON events (tenant COLLATE "POSIX", (CASE WHEN NOT purged THEN dead_at END), number)
+    WHERE (CASE WHEN NOT purged THEN dead_at END) IS NOT NULL;
 -- What a requeue or purge was about, for its repeat.
 CREATE INDEX events_op ON events (tenant COLLATE "POSIX", op, number) WHERE op <> '';
 
@@ -339,14 +342,14 @@ CREATE TABLE timers (
     CONSTRAINT timers_ready CHECK (ready_at = greatest(due_at, held_until))
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
--- What can be taken, of a shard and of a tenant in it.
+-- What can be taken, and lists by instant: of a shard.
 CREATE INDEX timers_ready ON timers (shard, ready_at);
-CREATE INDEX timers_due ON timers (shard, tenant COLLATE "POSIX", ready_at, workflow_id, timer_id);
--- Lists by instant, likewise.
 CREATE INDEX timers_fire ON timers (shard, fire_at, tenant, workflow_id, timer_id);
-CREATE INDEX timers_tenant ON timers (shard, tenant COLLATE "POSIX", fire_at, workflow_id, timer_id);
--- Holds, by what they are void by and by what they are shown by. Few rows are held.
-CREATE INDEX timers_held ON timers (shard, hold_epoch) WHERE token <> 0;
+-- Likewise, of a tenant in a shard; and holds, of which there are few, by what they are void by. These are on expressions, and the last two on conditions, that
+-- no other index has, so that what asks for them is never planned through one that has many rows beside.
+CREATE INDEX timers_due ON timers ((shard + 0), tenant COLLATE "POSIX", ready_at, workflow_id, timer_id);
+CREATE INDEX timers_tenant ON timers ((shard + 0), tenant COLLATE "POSIX", fire_at, workflow_id, timer_id);
+CREATE INDEX timers_held ON timers ((- shard), hold_epoch) WHERE held_until IS NOT NULL;
 CREATE INDEX timers_token ON timers (token) WHERE token <> 0;
 
 -- Who owns which shard (shards.md section 2). No index names a column that a renewal changes, so it is a HOT update, and the key share that fences take on a

@@ -17,7 +17,10 @@ FROM
                 (SELECT t.due_at FROM timers t WHERE t.shard = s.shard AND t.ready_at <= $2 ORDER BY t.ready_at LIMIT $1)
                 UNION ALL
                 -- Due, too, and held.
-                (SELECT t.due_at FROM timers t WHERE t.shard = s.shard AND t.token <> 0 AND t.ready_at > $2 AND t.due_at <= $2 LIMIT $1)
+                (SELECT t.due_at
+                FROM (SELECT * FROM timers t WHERE - t.shard = - s.shard AND t.held_until IS NOT NULL OFFSET 0) t
+                WHERE t.ready_at > $2 AND t.due_at <= $2
+                LIMIT $1)
             ) d
             LIMIT $1
         ) i) d

@@ -10,9 +10,9 @@ CROSS JOIN LATERAL (
         -- Held by an owner that was deposed since.
         SELECT t.due_at AS since, t.*
         FROM (SELECT * FROM shard_leases l WHERE l.pool = 'timer' AND l.shard = s.shard OFFSET 0) l
-        CROSS JOIN LATERAL (
-            SELECT * FROM timers t WHERE t.shard = s.shard AND t.token <> 0 AND t.hold_epoch < l.epoch AND t.ready_at > $1 AND t.due_at <= $1 LIMIT $3
-        ) t
+        CROSS JOIN LATERAL (SELECT * FROM timers t WHERE - t.shard = - s.shard AND t.held_until IS NOT NULL AND t.hold_epoch < l.epoch OFFSET 0) t
+        WHERE t.ready_at > $1 AND t.due_at <= $1
+        LIMIT $3
     )
 ) t
 -- In no order: so that shards behind are not looked at once there is enough.

@@ -5,7 +5,7 @@ SELECT
 FROM unnest($2::integer[]) AS s (shard)
 CROSS JOIN LATERAL (
     SELECT * FROM timers t
-    WHERE t.shard = s.shard AND t.tenant COLLATE "POSIX" = $7 AND t.fire_at <= $1
+    WHERE t.shard + 0 = s.shard AND t.tenant COLLATE "POSIX" = $7 AND t.fire_at <= $1
         AND (t.fire_at, t.workflow_id, t.timer_id) > ($3::timestamptz, $4::text, $5::text)
     ORDER BY t.fire_at, t.workflow_id, t.timer_id
     LIMIT $6

@@ -5,5 +5,5 @@ CROSS JOIN LATERAL (SELECT t.ready_at FROM timers t WHERE t.shard = s.shard ORDE
 LEFT JOIN LATERAL (
     SELECT min(t.due_at) AS due_at
     FROM (SELECT * FROM shard_leases l WHERE l.pool = 'timer' AND l.shard = s.shard OFFSET 0) l
-    CROSS JOIN LATERAL (SELECT * FROM timers t WHERE t.shard = s.shard AND t.token <> 0 AND t.hold_epoch < l.epoch OFFSET 0) t
+    CROSS JOIN LATERAL (SELECT * FROM timers t WHERE - t.shard = - s.shard AND t.held_until IS NOT NULL AND t.hold_epoch < l.epoch OFFSET 0) t
 ) h ON true

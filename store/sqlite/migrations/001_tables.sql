@@ -59,7 +59,7 @@ CREATE TABLE workflows (
 -- Lists, newest start first.
 CREATE INDEX workflows_started ON workflows (tenant, started_at DESC, workflow_id);
 -- Owners by the end of their lease: the leases pass.
-CREATE INDEX workflows_leased ON workflows (lease_expires, tenant, workflow_id) WHERE lease_owner <> '';
+CREATE INDEX workflows_leased ON workflows (tenant, lease_expires, workflow_id) WHERE lease_owner <> '';
 -- Enumerations by shard, of each status apart (history.md section 7).
 CREATE INDEX workflows_heads ON workflows (shard, status, tenant, workflow_id);
 
@@ -130,9 +130,10 @@ CREATE TABLE history (
 
 -- G7: an attempt of an effect opens once and closes once. It also answers what an effect came to without reading a history.
 CREATE UNIQUE INDEX history_effects ON history (tenant, run_id, effect, attempt, closes) WHERE effect <> '';
--- What happened to a timer last (timers.md section 2). Other records are not in it, and cost no more than the look at their kind.
+-- What happened to a timer last (timers.md section 2). Other records are not in it, and cost no more than the look at their kind: a list of kinds would be made
+-- anew for every record that is written.
 CREATE INDEX history_timers ON history (tenant, run_id, iif(json_valid(data), data ->> 'timer_id', NULL), seq)
-WHERE kind IN ('timer.started', 'timer.fired', 'timer.cancelled');
+WHERE kind >= 'timer.' AND kind < 'timer/';
 
 -- First outcomes of named batches, for repeats.
 CREATE TABLE batches (
@@ -209,6 +210,8 @@ CREATE INDEX events_claimed ON events (tenant, claim_run, claim_effect) WHERE cl
 CREATE INDEX events_dead ON events (tenant, number, dead_reason, dead_at, purged) WHERE dead_at IS NOT NULL AND NOT purged;
 CREATE INDEX events_dead_type ON events (tenant, type, number) WHERE dead_at IS NOT NULL AND NOT purged;
 CREATE INDEX events_dead_reason ON events (dead_reason, tenant, number, dead_at, purged) WHERE dead_at IS NOT NULL AND NOT purged;
+-- And by age, for retention.
+CREATE INDEX events_died ON events (tenant, dead_at, number) WHERE dead_at IS NOT NULL AND NOT purged;
 -- What a requeue or purge was about, for its repeat.
 CREATE INDEX events_op ON events (tenant, op, number) WHERE op <> '';
 
@@ -319,7 +322,7 @@ CREATE TABLE timers (
     PRIMARY KEY (tenant, workflow_id, timer_id),
     CONSTRAINT timers_class CHECK (class IN ('author', 'wait', 'run') AND (class = 'wait') = (effect <> '')),
     CONSTRAINT timers_seq CHECK (armed_seq >= 0),
-    CONSTRAINT timers_ready CHECK (ready_at >= due_at),
+    CONSTRAINT timers_ready CHECK (ready_at = max(due_at, coalesce(held_until, due_at))),
     CONSTRAINT timers_held CHECK (token >= 0 AND (token = 0) = (holder = '') AND (token = 0) = (held_until IS NULL))
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,264 @@
+package shard
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// look judges what the last directory says now: who holds how much, and which shards nobody has.
+func (m *Member) look() (d division, free []int) {
+	at := m.storeNow()
+	d = division{shards: len(m.seen.Shards), held: map[string]int{}}
+	for _, o := range m.seen.Members {
+		if !o.Draining && o.ExpiresAt.After(at) {
+			d.held[o.Incarnation] = 0
+		}
+	}
+	for _, l := range m.seen.Shards {
+		if !ownedAt(l, at) {
+			free = append(free, l.Shard)
+		} else if _, live := d.held[l.Owner]; live {
+			d.held[l.Owner]++
+		}
+	}
+	return d, free
+}
+
+// storeNow is about what the store's clock says: never more.
+func (m *Member) storeNow() time.Time { return m.seen.Now.Add(m.deps.Clock.Now().Sub(m.seenAt)) }
+
+func ownedAt(l store.ShardLease, at time.Time) bool { return l.Owner != "" && l.ExpiresAt.After(at) }
+
+// giveBack gives up what is over the quota, least preferred first and a part at a time, and answers whether more is to go.
+func (m *Member) giveBack() (more bool) {
+	d, _ := m.look()
+	quota, in := d.quotas()[m.deps.Incarnation]
+	now := m.deps.Clock.Now()
+	working := m.working()
+	surplus := len(working) - quota
+	if !in || surplus <= 0 {
+		return false
+	}
+	if now.Before(m.gaveBack.Add(pace)) {
+		return true
+	}
+	most := min(surplus, max(len(working)/4, 2))
+	var part []int
+	for _, s := range slices.Backward(preferred(working, m.deps.Incarnation)) {
+		if len(part) < most && !now.Before(m.held[s].foster) {
+			part = append(part, s)
+		}
+	}
+	if len(part) == 0 {
+		return false
+	}
+	m.gaveBack = now
+	m.giveUp(part)
+	return surplus > len(part)
+}
+
+// takeOver takes the free shards that are this member's to take, in the order of shards.md section 4, and answers whether there are more of them.
+func (m *Member) takeOver(ctx context.Context) (more bool) {
+	shards, foster := m.mine()
+	if more = len(shards) > mostAtOnce; more {
+		shards = shards[:mostAtOnce]
+	}
+	if len(shards) == 0 {
+		return false
+	}
+	var a store.Acquisition
+	err := m.call(ctx, func(ctx context.Context) (err error) {
+		a, err = m.deps.Leases.AcquireOwnedShards(ctx, shards, m.cfg.TTL)
+		return err
+	})
+	if err != nil { // won or not: if so, the next round sees them as this member's and asks again
+		m.deps.Log.Warn("shards could not be acquired", "pool", m.deps.Pool, "member", m.deps.Incarnation, "error", err)
+		return false
+	}
+	m.metrics.acquired.Add(ctx, int64(len(a.Won)), m.metrics.pool)
+	m.metrics.lose("election", len(a.Lost))
+	for _, l := range a.Lost {
+		m.seen.Shards[l.Shard] = l
+	}
+	m.adopt(ctx, a.Won, foster)
+	return more
+}
+
+// mine are the free shards that this member is to take, preferred ones first, and for how long it keeps those that it takes because nobody else does, though
+// they may be over its quota.
+func (m *Member) mine() (shards []int, foster map[int]time.Duration) {
+	d, free := m.look()
+	me := m.deps.Incarnation
+	if _, in := d.held[me]; !in {
+		return nil, nil
+	}
+	now := m.deps.Clock.Now()
+	m.noteFree(free)
+	free = slices.DeleteFunc(free, func(s int) bool { return now.Before(m.shunned[s]) })
+	strays := m.strays()
+	d.held[me] = len(m.working())
+	wish := d.wish(free)
+	for _, s := range free {
+		if wish[s] == me {
+			shards = append(shards, s)
+		}
+	}
+	room := d.ceil() - len(m.working()) - len(shards)
+	foster = map[int]time.Duration{}
+	for _, s := range preferred(slices.Clone(free), me) {
+		switch alone := now.Sub(m.freeSince[s].at); {
+		case wish[s] == me:
+		case alone >= orphaned && room > 0:
+			room--
+			shards, foster[s] = append(shards, s), orphaned*5
+		case alone >= deserted:
+			shards, foster[s] = append(shards, s), deserted*15
+		}
+	}
+	return append(strays, preferred(shards, me)...), foster
+}
+
+// freed is since when a shard is seen free, after that epoch.
+type freed struct {
+	epoch int64
+	at    time.Time
+}
+
+// noteFree keeps since when shards are free: one that was owned in between begins anew.
+func (m *Member) noteFree(free []int) {
+	since := make(map[int]freed, len(free))
+	for _, s := range free {
+		since[s] = freed{m.seen.Shards[s].Epoch, m.deps.Clock.Now()}
+		if before, known := m.freeSince[s]; known && before.epoch == since[s].epoch {
+			since[s] = before
+		}
+	}
+	m.freeSince = since
+}
+
+// strays are shards that are this member's in the store and that it does not hold: the reply was lost.
+func (m *Member) strays() (shards []int) {
+	at := m.storeNow()
+	for _, l := range m.seen.Shards {
+		if l.Owner == m.deps.Incarnation && m.held[l.Shard] == nil && ownedAt(l, at) {
+			shards = append(shards, l.Shard)
+		}
+	}
+	return shards
+}
+
+// adopt makes acquired shards this member's work. Each step drops alone what fails it; publishing comes before extending, so that no enumeration sees a shard
+// whose fence was not passed (SH-17, SH-18).
+func (m *Member) adopt(ctx context.Context, won []store.ShardLease, foster map[int]time.Duration) {
+	if m.reversed {
+		_ = m.deps.Leases.ExtendOwnedShards(numbers(won))
+	}
+	var kept []store.ShardEpoch
+	var dropped []store.ShardEpoch
+	for _, l := range won {
+		s := store.ShardEpoch{Shard: l.Shard, Epoch: l.Epoch}
+		reason, err := "slow", error(nil) // a renewal is due: the others are for the next round
+		if m.deps.Clock.Now().Sub(m.last) < m.period() {
+			reason, err = m.enter(ctx, s)
+		}
+		if reason != "" {
+			m.deps.Log.Warn("a shard could not be taken over", "pool", m.deps.Pool, "member", m.deps.Incarnation, "shard", l.Shard, "at", reason, "error", err)
+			m.metrics.lose(reason, 1)
+			dropped = append(dropped, s)
+			m.shunned[l.Shard] = m.deps.Clock.Now().Add(shunning)
+			continue
+		}
+		kept = append(kept, s)
+	}
+	if len(dropped) > 0 {
+		m.deps.Work.Quit(shardsOf(dropped))
+		m.free(ctx, dropped)
+	}
+	if len(kept) == 0 {
+		return
+	}
+	if err := m.deps.Leases.ExtendOwnedShards(shardsOf(kept)); err != nil {
+		m.deps.Log.Error("the scope could not be extended", "pool", m.deps.Pool, "error", err)
+		return
+	}
+	now := m.deps.Clock.Now()
+	for _, s := range kept {
+		m.held[s.Shard] = &owned{epoch: s.Epoch, foster: now.Add(foster[s.Shard])}
+		if since, known := m.freeSince[s.Shard]; known {
+			m.metrics.handover.Record(ctx, now.Sub(since.at).Seconds(), m.metrics.pool)
+			delete(m.freeSince, s.Shard)
+		}
+	}
+	m.deps.Work.Adopt(kept)
+	m.deps.Log.Info("shards taken over", "pool", m.deps.Pool, "member", m.deps.Incarnation, "shards", shardsOf(kept))
+}
+
+// enter takes an acquired shard through the steps before the scope is extended. It answers at which one it failed.
+func (m *Member) enter(ctx context.Context, s store.ShardEpoch) (failedAt string, err error) {
+	if err := m.deps.Work.Subscribe(ctx, s.Shard); err != nil {
+		return "subscribe", err
+	}
+	err = m.call(ctx, func(ctx context.Context) error {
+		return m.deps.Leases.PublishShardOwner(ctx, s.Shard, s.Epoch, m.cfg.Address)
+	})
+	if err != nil {
+		return "publish", err
+	}
+	if !m.deps.Leases.IsCurrentOwner(s.Shard) {
+		return "belief", nil
+	}
+	return "", nil
+}
+
+// schedule says when the next round is due: a third of the ttl from this one, sooner while something is to be had or to be given, and when a lease of
+// another's runs out.
+func (m *Member) schedule(surplus, more bool) {
+	now := m.deps.Clock.Now()
+	m.due = m.last.Add(m.period())
+	sooner := func(at time.Time) {
+		if at.Before(m.due) {
+			m.due = at
+		}
+	}
+	if more {
+		sooner(now)
+	}
+	if surplus {
+		sooner(m.gaveBack.Add(pace))
+	}
+	at := m.storeNow()
+	for _, o := range m.seen.Members {
+		if o.Draining {
+			sooner(m.last.Add(restless))
+		}
+	}
+	for _, l := range m.seen.Shards {
+		switch {
+		case m.held[l.Shard] != nil:
+		case !ownedAt(l, at):
+			sooner(m.last.Add(restless))
+		case l.Owner != m.deps.Incarnation:
+			sooner(now.Add(l.ExpiresAt.Sub(at)).Add(rand.N(spread)))
+		}
+	}
+}
+
+func numbers(leases []store.ShardLease) []int {
+	shards := make([]int, len(leases))
+	for i, l := range leases {
+		shards[i] = l.Shard
+	}
+	return shards
+}
+
+func shardsOf(epochs []store.ShardEpoch) []int {
+	shards := make([]int, len(epochs))
+	for i, s := range epochs {
+		shards[i] = s.Shard
+	}
+	return shards
+}
