@@ -27,6 +27,7 @@ var roles = []role{
 	{"timers_holding", timersHolding},
 	{"timers_racing", timersRacing},
 	{"timers_reconciling", timersReconciling},
+	{"timers_model", timersModel},
 	{"deadlines_waits", deadlinesWaits},
 	{"deadlines_polls", deadlinesPolls},
 	{"deadlines_driven", deadlinesDriven},
