@@ -5,7 +5,9 @@
 //	c := p.Client(t, "acme")
 //
 //	p.Faults.Arm(fault.Failure{Verb: "buffer_batch", Point: fault.AfterCommit}) // the next event is stored, and its answer is lost
-//	p.Clock.Advance(31 * time.Second)                                           // leases of 30 s have run out
+//	p.Clock.Advance(31 * time.Second)                                           // leases of 30 s have run out, and a run that slept so long goes on
+//
+// Timers and deadlines follow the clock: what is due when it stops is recorded within a moment.
 //
 // Failures strike transactions of the store, by the name of the verb's transaction: see package fault for points and repetition. The clock is the store's: expiry of
 // events and leases, retries of parked waits, and instants in histories. Timers of the processes themselves run on: a pass looks again within a second.
@@ -42,6 +44,9 @@ func Store(url string) Option { return func(c *node.Config) { c.Store = url } }
 // Log sends what the plane logs to a logger; without it, it is thrown away.
 func Log(l *slog.Logger) Option { return func(c *node.Config) { c.Logger = l } }
 
+// probe is how soon a jump of the clock is noticed.
+const probe = 50 * time.Millisecond
+
 // stopPatience is how long the end of a plane may take.
 const stopPatience = 30 * time.Second
 
@@ -51,7 +56,7 @@ func Start(t testing.TB, options ...Option) *Plane {
 	p := &Plane{Clock: clock.NewManual(clock.System.Now().UTC().Truncate(time.Second))}
 	cfg := node.Private("rendezvoustest", t.TempDir())
 	cfg.Version, cfg.StoreClock = "test", p.Clock
-	cfg.Sweep.Tick, cfg.Sweep.Woken = time.Second, time.Second
+	cfg.Sweep.Tick, cfg.Sweep.Woken, cfg.Timers.Probe = time.Second, time.Second, probe
 	cfg.Wrap = func(b backend.Backend) backend.Backend {
 		p.Faults = fault.Wrap(b)
 		return p.Faults

@@ -122,6 +122,9 @@ func (d *demo) play(ctx context.Context, n *node.Node) error {
 	if err := d.summary(ctx); err != nil {
 		return err
 	}
+	if err := d.timed(ctx); err != nil {
+		return err
+	}
 	return d.buried(ctx)
 }
 

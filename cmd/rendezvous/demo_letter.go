@@ -11,7 +11,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
-// The fourth part of the story: a payment that names an order nobody has, and what an operator does about it.
+// The fifth part of the story: a payment that names an order nobody has, and what an operator does about it.
 const (
 	strayID = "pay-9999"
 	window  = 2 * time.Second  // of the demo's plane
@@ -40,7 +40,7 @@ func lines(story []byte, until time.Time) ([]json.RawMessage, error) {
 
 // buried shows the dead letter, and how it reaches the run it was meant for.
 func (d *demo) buried(ctx context.Context) error {
-	fmt.Printf("\n4. A dead letter. One payment names order 9999, which nobody has. After the window (%s here, 1h unless set) the sweeper gives it up:\n", window)
+	fmt.Printf("\n5. A dead letter. One payment names order 9999, which nobody has. After the window (%s here, 1h unless set) the sweeper gives it up:\n", window)
 	if err := d.letters(ctx, 1); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 
 type cli struct {
 	Up         upCmd         `cmd:"" help:"Serve a whole plane in this process: every role, embedded NATS."`
-	Demo       demoCmd       `cmd:"" help:"Show events meeting waits, both ways round, on sample input; ends by itself."`
+	Demo       demoCmd       `cmd:"" help:"Show events meeting waits, both ways round, and time passing, on sample input; ends by itself."`
 	Event      eventCmd      `cmd:"" help:"Put, look up and erase events."`
 	Run        runCmd        `cmd:"" help:"Start runs, read them, end them."`
 	Wait       waitCmd       `cmd:"" help:"Register, withdraw and list waits."`

@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/client"
@@ -20,9 +21,9 @@ func handle(ctx context.Context, run *client.Run) error {
 		return client.Failed("bad_input", "the order does not decode")
 	}
 	fmt.Println("  the handler runs for", run.WorkflowID())
-	paid, err := run.Await(ctx, "payment", "payment.received", client.OnKey("order", run.WorkflowID()))
+	paid, err := run.Await(ctx, "payment", "payment.received", client.OnKey("order", run.WorkflowID()), client.Within(24*time.Hour))
 	if err != nil {
-		return err // not there yet: the run is suspended, and this function is called again with the payment
+		return err // not there yet: the run is suspended, and this function is called again with the payment; or after a day, and the order fails (ErrTimedOut)
 	}
 	parcel, err := run.Do(ctx, "ship", "ship the goods", func(context.Context) (client.Payload, error) {
 		fmt.Printf("  paid with %s; the %s is shipped\n", paid.Data, goods)

@@ -16,6 +16,7 @@ import (
 type Timers struct {
 	Lease time.Duration `name:"timer-lease" help:"How long a shard stays this pod's when it is not heard of any more (1s to 60s)." default:"3s"`
 	Page  int           `name:"timer-page" help:"Timers fired in one transaction (1 to 2000)." default:"500"`
+	Probe time.Duration `kong:"-"` // the longest between two looks at a shard, where a test's clock stands still and then jumps; 0: the contract's
 }
 
 func (t *Timers) validate() error {
@@ -41,7 +42,7 @@ func (n *Node) startTimers(ctx context.Context) error {
 	var member *shard.Member
 	worker, err := timer.New(handle, n.conn, timer.Deps{
 		Matcher: n.store, Sender: n.sender, Fenced: func(shards int) { member.Fenced(shards) }, Clock: clock.System, Log: n.log, Meter: n.telemetry.Meter,
-	}, timer.Config{Page: n.cfg.Timers.Page})
+	}, timer.Config{Page: n.cfg.Timers.Page, Probe: n.cfg.Timers.Probe})
 	if err != nil {
 		return err
 	}
