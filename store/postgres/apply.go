@@ -42,6 +42,7 @@ func (t *transaction) Apply(ctx context.Context, c *backend.Changes) error {
 	w.updateWaits(c.Waits)
 	w.insertBatches(c.NewBatches)
 	w.marks(c)
+	w.prune(c)
 	return t.send(ctx, w)
 }
 

@@ -160,6 +160,10 @@ WHERE w.held_number IS NOT NULL AND (e.number IS NULL OR (e.state, e.tenant, e.c
 		"the history of workflow %s has gaps, or does not end where its row says",
 	},
 	{
+		`SELECT x.tenant || ' ' || x.workflow_id FROM remnants x JOIN workflows w ON w.tenant = x.tenant AND w.workflow_id = x.workflow_id LIMIT ?`,
+		"workflow %s is there and pruned, too",
+	},
+	{
 		`SELECT c.name FROM counters c WHERE c.value < max(
 	coalesce((SELECT max(number) FROM events WHERE c.name = 'event'), 0), coalesce((SELECT max(max(number, claim_number)) FROM waits WHERE c.name = 'wait'), 0),
 	coalesce((SELECT max(take) FROM events WHERE c.name = 'take'), 0), coalesce((SELECT max(take) FROM waits WHERE c.name = 'take'), 0)) LIMIT ?`,

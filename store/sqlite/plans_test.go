@@ -25,7 +25,9 @@ var statements = map[string]string{
 	"update corrupt wait": updateCorruptWaitSQL, "delete wait": deleteWaitSQL, "delete wait key": deleteWaitKeySQL, "move mark": moveMarkSQL,
 	"delete mark": deleteMarkSQL, "bump workflow": bumpWorkflowSQL, "consume event": consumeEventSQL,
 	"retire event": retireEventSQL, "delete dead key": deleteDeadKeySQL, "ageing": ageingSQL, "expiring": expiringSQL, "overdue tenants": overdueTenantsSQL,
-	"events of op": eventsOfOpSQL, "old letters": oldLettersSQL, "old letters' tenants": oldLetterTenantsSQL, "letters up": deadAll + upwards, "letters down": deadAll + downwards, "letters of type up": deadOfType + upwards,
+	"events of op": eventsOfOpSQL, "old letters": oldLettersSQL, "closed": closedSQL, "remnant of a run": remnantOfRunSQL, "remnant of a workflow": remnantOfFlowSQL,
+	"left records": leftRecordsSQL, "left batches": leftBatchesSQL, "delete run": deleteRunSQL, "delete workflow": deleteWorkflowSQL,
+	"delete record": deleteRecordSQL, "delete batch": deleteBatchSQL, "delete remnant": deleteRemnantSQL, "old letters' tenants": oldLetterTenantsSQL, "letters up": deadAll + upwards, "letters down": deadAll + downwards, "letters of type up": deadOfType + upwards,
 	"letters of type down": deadOfType + downwards, "letters of reason up": deadOfReason + upwards, "letters of reason down": deadOfReason + downwards,
 	"letters of key up": deadOfKey + upwards, "letters of key down": deadOfKey + downwards,
 }
