@@ -28,6 +28,7 @@ type Worker struct {
 	unmet  string // cursor of the pass unmet's walk through all
 	news   string // and of its looks at what is new
 	old    string // cursor of the old letters
+	closed string // cursor of the closed workflows
 	given  givenUp
 	seen   atomic.Pointer[store.Depths]
 	seenAt atomic.Pointer[time.Time] // the store's now of that look

@@ -109,6 +109,10 @@ type Reader interface {
 	// DueLeases answers rows of Abandoned behind after, fair by tenant (S3), in the same order. next is the after of the following page, below every row that got
 	// no place, zero when there is none: rows that stay are met again, and hide none.
 	DueLeases(ctx context.Context, after AbandonedPosition, limit int) (rows []*Workflow, next AbandonedPosition, err error)
+	// Closed pages workflows closed at or before that, by (closed_at, tenant, workflow id). A row that does not decode keeps its place: ClosedAt is good, too.
+	Closed(ctx context.Context, before time.Time, after ClosedPosition, limit int) ([]*Workflow, error)
+	// RemnantOf answers a remnant of that workflow, or of that run; nil where there is none. By index.
+	RemnantOf(ctx context.Context, flow WorkflowKey, run RunKey) (*Remnant, error)
 	// DeadLetters pages a tenant's dead letters that pass the filter, without payload. next is the After of the following page, 0 at the end: how many
 	// letters one call looks at is bounded, so a page may be short and not the last.
 	DeadLetters(ctx context.Context, tenant string, w DeadWalk, limit int) (rows []*Event, next int64, err error)
@@ -157,6 +161,9 @@ type Tx interface {
 	// OldLetters answers dead letters that lists show, dead since before or earlier and behind after, without payload, by (dead_at, number), fair by tenant
 	// (S3); rows locked by others are skipped. more says that more was due.
 	OldLetters(ctx context.Context, before time.Time, after LetterPosition, limit int) (rows []*Event, more bool, err error)
+
+	// Remnants answers some remnants, at most limit of their records and batches together; remnants locked by others are skipped.
+	Remnants(ctx context.Context, limit int) (Remnants, error)
 
 	TimerTx
 
@@ -238,6 +245,34 @@ func (p AbandonedPosition) Within(tenant string, start time.Time) (expires time.
 	return p.Expires, "" // no id is empty
 }
 
+// ClosedPosition is the last row of a page of closed workflows.
+type ClosedPosition struct {
+	Set    bool
+	Closed time.Time
+	Key    WorkflowKey
+}
+
+// Remnants is a page of what pruned runs left.
+type Remnants struct {
+	Runs    []*Remnant // by (tenant, run); at most MostRemnants
+	Records []RecordKey
+	Batches []BatchKey
+	More    bool // Runs may have left more than is named
+}
+
+// Cut leaves limit records and batches in the page.
+func (r *Remnants) Cut(limit int) {
+	if len(r.Records) > limit {
+		r.Records, r.More = r.Records[:limit], true
+	}
+	if room := limit - len(r.Records); len(r.Batches) > room {
+		r.Batches, r.More = r.Batches[:room], true
+	}
+}
+
+// MostRemnants is how many pruned runs a page of Remnants is about.
+const MostRemnants = 500
+
 // LetterPosition is the last row of a page of old letters.
 type LetterPosition struct {
 	Set    bool
@@ -254,6 +289,7 @@ type Depths struct {
 
 // Changes is everything one verb changes. Parts are applied so that a record copying an event's payload comes before that payload is shed.
 type Changes struct {
+	// New workflows and runs are ErrStale, too, where a remnant has their ids.
 	NewWorkflows []*Workflow
 	NewRuns      []*Run
 	NewEvents    []*Event // Number drawn before
@@ -289,11 +325,22 @@ type Changes struct {
 	ShardLeases    []*ShardLease // locked by this transaction
 	Members        []*Member     // written over what stands under their keys
 	GoneMembers    []MemberKey
+
+	// GoneWorkflows, locked by this transaction, and GoneRuns go, and Remnants come in their place.
+	GoneWorkflows []WorkflowKey
+	GoneRuns      []RunKey
+	Remnants      []*Remnant
+	// What was left goes, and then its remnants: rows that Remnants handed out.
+	GoneRecords  []RecordKey
+	GoneBatches  []BatchKey
+	GoneRemnants []RunKey
 }
 
 // Empty reports whether there is nothing to change.
 func (c *Changes) Empty() bool {
 	return len(c.NewWorkflows)+len(c.NewRuns)+len(c.NewEvents)+len(c.NewWaits)+len(c.NewBatches)+len(c.Records)+len(c.Workflows)+len(c.Runs)+
 		len(c.Events)+len(c.Waits)+len(c.GoneWaits)+len(c.Woken)+len(c.Unwoken)+len(c.MarkedWoken)+
-		len(c.Timers)+len(c.GoneTimers)+len(c.HeldTimers)+len(c.NewShardLeases)+len(c.ShardLeases)+len(c.Members)+len(c.GoneMembers) == 0
+		len(c.Timers)+len(c.GoneTimers)+len(c.HeldTimers)+len(c.NewShardLeases)+len(c.ShardLeases)+len(c.Members)+len(c.GoneMembers)+
+
+		len(c.GoneWorkflows)+len(c.GoneRuns)+len(c.Remnants)+len(c.GoneRecords)+len(c.GoneBatches)+len(c.GoneRemnants) == 0
 }

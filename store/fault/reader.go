@@ -223,3 +223,13 @@ func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFil
 func (r *reader) EventsOfOp(ctx context.Context, tenant, op string, purged bool, after int64, limit int) ([]*backend.Event, error) {
 	return through(ctx, r.at, func() ([]*backend.Event, error) { return r.inner.EventsOfOp(ctx, tenant, op, purged, after, limit) })
 }
+
+// Closed implements [backend.Reader].
+func (r *reader) Closed(ctx context.Context, before time.Time, after backend.ClosedPosition, limit int) ([]*backend.Workflow, error) {
+	return through(ctx, r.at, func() ([]*backend.Workflow, error) { return r.inner.Closed(ctx, before, after, limit) })
+}
+
+// RemnantOf implements [backend.Reader].
+func (r *reader) RemnantOf(ctx context.Context, flow backend.WorkflowKey, run backend.RunKey) (*backend.Remnant, error) {
+	return through(ctx, r.at, func() (*backend.Remnant, error) { return r.inner.RemnantOf(ctx, flow, run) })
+}

@@ -68,6 +68,11 @@ func (t *tx) OldLetters(ctx context.Context, before time.Time, after backend.Let
 	return paged(ctx, t.at, func() ([]*backend.Event, bool, error) { return t.inner.OldLetters(ctx, before, after, limit) })
 }
 
+// Remnants implements [backend.Tx].
+func (t *tx) Remnants(ctx context.Context, limit int) (backend.Remnants, error) {
+	return through(ctx, t.at, func() (backend.Remnants, error) { return t.inner.Remnants(ctx, limit) })
+}
+
 // Apply implements [backend.Tx].
 func (t *tx) Apply(ctx context.Context, c *backend.Changes) error {
 	if err := t.at.next(ctx); err != nil {

@@ -188,6 +188,18 @@ var queries = []query{
 	{"OldLetters, a later page", 30, func(ctx context.Context, tx backend.Tx) error {
 		return ask3(tx.OldLetters(ctx, tx.Now(), backend.LetterPosition{Set: true, At: tx.Now().Add(-time.Hour), Number: 22_000}, 10))
 	}},
+	{"Closed", 10, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.Closed(ctx, tx.Now(), backend.ClosedPosition{}, 10))
+	}},
+	{"Closed, a later page", 10, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.Closed(ctx, tx.Now(), backend.ClosedPosition{Set: true, Closed: tx.Now().Add(-20 * time.Hour), Key: live1}, 10))
+	}},
+	{"SW-27 Closed on a quiet tick", 0, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.Closed(ctx, tx.Now().Add(-48*time.Hour), backend.ClosedPosition{}, 10))
+	}},
+	{"RemnantOf", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.RemnantOf(ctx, live1, run1)) }},
+	{"SW-27 Remnants on a quiet tick", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Remnants(ctx, 10)) }},
+	{"Scan of remnants", 0, scan(backend.Left, backend.Position{Tenant: "acme", ID: "done-5"})},
 	// S8: nothing is old.
 	{"OldLetters on a quiet tick", 2, func(ctx context.Context, tx backend.Tx) error {
 		return ask3(tx.OldLetters(ctx, tx.Now().Add(-time.Hour), backend.LetterPosition{}, 10))
@@ -415,5 +427,8 @@ func checkDriving(t *testing.T, b *postgres.Backend, seen *observer, url string)
 	run("PurgeDeadLetters", func() error {
 		return ask(tenant.PurgeDeadLetters(ctx, store.Selection{Events: letter}, operator, "op2", now))
 	})
+	run("PruneWorkflows", func() error { return ask(s.PruneWorkflows(ctx, time.Now().Add(-22*time.Hour), 3, "")) })
+	run("PruneRecords", func() error { return ask(s.PruneRecords(ctx, 5)) })
+	run("PruneRecords, the last", func() error { return ask(s.PruneRecords(ctx, 50)) })
 	run("CancelRun now", func() error { return ask(tenant.CancelRun(ctx, id, nil, "", true, now)) })
 }

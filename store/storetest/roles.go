@@ -17,6 +17,7 @@ var roles = []role{
 	{"dead_walking", deadWalking},
 	{"sweeping", sweepings},
 	{"retention", retention},
+	{"pruning", pruning},
 	{"explain_events", explainEvents},
 	{"explain_waits", explainWaits},
 	{"meeting_model", meetingModel},

@@ -265,6 +265,8 @@ func quietPasses(t *testing.T, h *Harness) {
 	eq(t, "woken", len(h.SweepWoken(t)), 0)
 	eq(t, "abandoned", len(h.SweepLeases(t)), 0)
 	eq(t, "retired", len(must(h.Store.SweepUnclaimed(ctx, h.Now(t).Add(-time.Hour), now, "", 0))(t, "sweep").Retired), 0)
+	eq(t, "closed workflows", must(h.Store.PruneWorkflows(ctx, h.Now(t), 0, ""))(t, "prune"), store.Pruned{})
+	eq(t, "records of pruned ones", must(h.Store.PruneRecords(ctx, 0))(t, "prune records"), store.PrunedRecords{})
 	eq(t, "old letters", must(h.Store.PurgeOldLetters(ctx, h.Now(t), 0, ""))(t, "purge"), store.OldLetters{})
 	eq(t, "writes", h.Counting.Counts().Writes, 0)
 }

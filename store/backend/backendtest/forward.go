@@ -342,6 +342,18 @@ func (t spyTx) OldLetters(_ context.Context, before time.Time, after backend.Let
 	return note2[[]*backend.Event, bool](t, "OldLetters", before, after, limit)
 }
 
+func (t spyTx) Closed(_ context.Context, before time.Time, after backend.ClosedPosition, limit int) ([]*backend.Workflow, error) {
+	return note[[]*backend.Workflow](t, "Closed", before, after, limit)
+}
+
+func (t spyTx) RemnantOf(_ context.Context, flow backend.WorkflowKey, run backend.RunKey) (*backend.Remnant, error) {
+	return note[*backend.Remnant](t, "RemnantOf", flow, run)
+}
+
+func (t spyTx) Remnants(_ context.Context, limit int) (backend.Remnants, error) {
+	return note[backend.Remnants](t, "Remnants", limit)
+}
+
 func (t spyTx) UnmetEvents(_ context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
 	return note2[[]*backend.Event, int64](t, "UnmetEvents", before, after, limit)
 }

@@ -73,6 +73,21 @@ CREATE INDEX workflows_leased ON workflows (tenant COLLATE "POSIX", lease_expire
 CREATE INDEX workflows_sharded ON workflows (shard, tenant COLLATE "POSIX", workflow_id);
 CREATE INDEX workflows_open ON workflows (status, shard, tenant COLLATE "POSIX", workflow_id) WHERE closed_at IS NULL;
 
+-- Closed ones, the longest first: retention. An open workflow has no entry, so its bump stays a HOT update.
+CREATE INDEX workflows_closed ON workflows (closed_at, tenant, workflow_id) WHERE closed_at IS NOT NULL;
+
+-- What pruned runs left: their records and batches are to go, and until then nobody starts a run or a workflow of their ids.
+CREATE TABLE remnants (
+    tenant      text COLLATE "C" NOT NULL,
+    run_id      text COLLATE "C" NOT NULL,
+    workflow_id text COLLATE "C" NOT NULL,
+    first_seq   bigint NOT NULL,
+    last_seq    bigint NOT NULL,
+    PRIMARY KEY (tenant, run_id)
+);
+
+CREATE INDEX remnants_workflow ON remnants (tenant COLLATE "POSIX", workflow_id);
+
 CREATE TABLE runs (
     tenant       text COLLATE "C" NOT NULL,
     run_id       text COLLATE "C" NOT NULL,

@@ -63,6 +63,21 @@ CREATE INDEX workflows_leased ON workflows (tenant, lease_expires, workflow_id) 
 -- Enumerations by shard, of each status apart (history.md section 7).
 CREATE INDEX workflows_heads ON workflows (shard, status, tenant, workflow_id);
 
+-- Closed ones, the longest first: retention.
+CREATE INDEX workflows_closed ON workflows (closed_at, tenant, workflow_id) WHERE closed_at IS NOT NULL;
+
+-- What pruned runs left: their records and batches are to go, and until then nobody starts a run or a workflow of their ids.
+CREATE TABLE remnants (
+    tenant      TEXT NOT NULL,
+    run_id      TEXT NOT NULL,
+    workflow_id TEXT NOT NULL,
+    first_seq   INTEGER NOT NULL,
+    last_seq    INTEGER NOT NULL,
+    PRIMARY KEY (tenant, run_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX remnants_workflow ON remnants (tenant, workflow_id);
+
 CREATE TABLE runs (
     tenant       TEXT NOT NULL,
     run_id       TEXT NOT NULL,
