@@ -104,11 +104,11 @@ type Reader interface {
 	// CountWorkflows counts exactly, however many it has to look at, up to most, 0 being all.
 	CountWorkflows(ctx context.Context, tenant string, f WorkflowFilter, most int) (int, error)
 	// Abandoned pages owners whose lease expired at or before now, by (expires_at, tenant, workflow id). A row that does not decode keeps its place:
-	// LeaseExpires is good, too.
-	Abandoned(ctx context.Context, after AbandonedPosition, limit int) ([]*Workflow, error)
+	// LeaseExpires is good, too. Only workflows of those shards: nil is all, empty is none.
+	Abandoned(ctx context.Context, shards []int, after AbandonedPosition, limit int) ([]*Workflow, error)
 	// DueLeases answers rows of Abandoned behind after, fair by tenant (S3), in the same order. next is the after of the following page, below every row that got
 	// no place, zero when there is none: rows that stay are met again, and hide none.
-	DueLeases(ctx context.Context, after AbandonedPosition, limit int) (rows []*Workflow, next AbandonedPosition, err error)
+	DueLeases(ctx context.Context, shards []int, after AbandonedPosition, limit int) (rows []*Workflow, next AbandonedPosition, err error)
 	// Closed pages workflows closed at or before that, by (closed_at, tenant, workflow id). A row that does not decode keeps its place: ClosedAt is good, too.
 	Closed(ctx context.Context, before time.Time, after ClosedPosition, limit int) ([]*Workflow, error)
 	// RemnantOf answers a remnant of that workflow, or of that run; nil where there is none. By index.
@@ -138,11 +138,12 @@ type Tx interface {
 	NewTakes(ctx context.Context, n int) ([]int64, error)
 
 	// DueParked answers parked waits due at now, not quarantined, without a running take (TakeUntil after now and not settled), whose runs are unsealed
-	// and under no live lease, by (next_attempt_at, number), fair by tenant (S3); rows locked by others are skipped. more says that more was due.
-	DueParked(ctx context.Context, limit int) (rows []*Wait, more bool, err error)
+	// and under no live lease, by (next_attempt_at, number), fair by tenant (S3); rows locked by others are skipped. more says that more was due. Only of those
+	// shards: nil is all, empty is none.
+	DueParked(ctx context.Context, shards []int, limit int) (rows []*Wait, more bool, err error)
 	// DueWoken answers woken marks with next_notice_at ≤ now of unsealed, free, not paused runs, by (next_notice_at, tenant, workflow id), fair by
-	// tenant, skipping locked rows.
-	DueWoken(ctx context.Context, limit int) (rows []*Woken, more bool, err error)
+	// tenant, skipping locked rows. Only of those shards, as DueParked.
+	DueWoken(ctx context.Context, shards []int, limit int) (rows []*Woken, more bool, err error)
 	// UnmetEvents answers live, unexpired events with number > after without a running take (take_until > now) whose live_since is ≤ before and that share a
 	// match key and type with an open wait whose OpenSince is ≤ before, by number, fair by tenant, skipping locked rows. A targeted event counts when
 	// its run has such an open wait of its type. How many live events one call looks at is bounded, so a page may be short or empty and not the last:

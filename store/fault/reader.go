@@ -193,14 +193,14 @@ func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.Wo
 }
 
 // Abandoned implements [backend.Reader].
-func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
-	return through(ctx, r.at, func() ([]*backend.Workflow, error) { return r.inner.Abandoned(ctx, after, limit) })
+func (r *reader) Abandoned(ctx context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
+	return through(ctx, r.at, func() ([]*backend.Workflow, error) { return r.inner.Abandoned(ctx, shards, after, limit) })
 }
 
 // DueLeases implements [backend.Reader].
-func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+func (r *reader) DueLeases(ctx context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
 	return paged(ctx, r.at, func() ([]*backend.Workflow, backend.AbandonedPosition, error) {
-		return r.inner.DueLeases(ctx, after, limit)
+		return r.inner.DueLeases(ctx, shards, after, limit)
 	})
 }
 

@@ -34,13 +34,13 @@ func (t *tx) NewTakes(ctx context.Context, n int) ([]int64, error) {
 }
 
 // DueParked implements [backend.Tx].
-func (t *tx) DueParked(ctx context.Context, limit int) ([]*backend.Wait, bool, error) {
-	return paged(ctx, t.at, func() ([]*backend.Wait, bool, error) { return t.inner.DueParked(ctx, limit) })
+func (t *tx) DueParked(ctx context.Context, shards []int, limit int) ([]*backend.Wait, bool, error) {
+	return paged(ctx, t.at, func() ([]*backend.Wait, bool, error) { return t.inner.DueParked(ctx, shards, limit) })
 }
 
 // DueWoken implements [backend.Tx].
-func (t *tx) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, error) {
-	return paged(ctx, t.at, func() ([]*backend.Woken, bool, error) { return t.inner.DueWoken(ctx, limit) })
+func (t *tx) DueWoken(ctx context.Context, shards []int, limit int) ([]*backend.Woken, bool, error) {
+	return paged(ctx, t.at, func() ([]*backend.Woken, bool, error) { return t.inner.DueWoken(ctx, shards, limit) })
 }
 
 // UnmetEvents implements [backend.Tx].

@@ -17,6 +17,9 @@ func driven(w *backend.Workflow, now time.Time) bool {
 	return w.LeaseOwner != "" && w.LeaseExpires.After(now)
 }
 
+// within reports whether a shard is among those asked for: nil is all.
+func within(shards []int, shard int) bool { return shards == nil || slices.Contains(shards, shard) }
+
 // workable reports whether a parked wait can be worked now: its run is there, unsealed and free, and nobody has taken the wait.
 func (r *reader) workable(w *backend.Wait) bool {
 	if w.TakeUntil.After(r.now) && !w.TakeSettled {
@@ -27,7 +30,7 @@ func (r *reader) workable(w *backend.Wait) bool {
 }
 
 // DueParked implements [backend.Tx].
-func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait, bool, error) {
+func (t *transaction) DueParked(ctx context.Context, shards []int, limit int) ([]*backend.Wait, bool, error) {
 	if err := alive(ctx); err != nil {
 		return nil, false, err
 	}
@@ -37,7 +40,7 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 			if x.at.After(t.now) || len(due[name]) > limit {
 				break
 			}
-			if t.workable(t.waitsByNum[x.number]) {
+			if w := t.waitsByNum[x.number]; within(shards, w.Shard) && t.workable(w) {
 				due[name] = append(due[name], x)
 			}
 		}
@@ -51,7 +54,7 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 }
 
 // DueWoken implements [backend.Tx].
-func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, error) {
+func (t *transaction) DueWoken(ctx context.Context, shards []int, limit int) ([]*backend.Woken, bool, error) {
 	if err := alive(ctx); err != nil {
 		return nil, false, err
 	}
@@ -61,7 +64,7 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 			if m.at.After(t.now) || len(due[name]) > limit {
 				break
 			}
-			if !driven(t.workflows[m.key], t.now) {
+			if w := t.workflows[m.key]; within(shards, w.Shard) && !driven(w, t.now) {
 				due[name] = append(due[name], m)
 			}
 		}

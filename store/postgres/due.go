@@ -11,12 +11,12 @@ import (
 )
 
 // dueTenants are tenants with something due, the longest due first, one more than limit at most.
-func (t *transaction) dueTenants(ctx context.Context, sql string, limit int) ([]string, error) {
+func (t *transaction) dueTenants(ctx context.Context, sql string, shards []int, limit int) ([]string, error) {
 	var tenants []string
 	err := t.query(ctx, sql, func(c *columns) error {
 		tenants = append(tenants, c.Text())
 		return nil
-	}, t.now, int64(limit)+1)
+	}, t.now, int64(limit)+1, integersOrNull(shards))
 	return tenants, err
 }
 
@@ -32,8 +32,8 @@ func placeColumns[R any](places []fair.Place[R], after func(last *R) time.Time) 
 }
 
 // DueParked implements [backend.Tx].
-func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait, bool, error) {
-	tenants, err := t.dueTenants(ctx, parkedTenantsSQL, limit)
+func (t *transaction) DueParked(ctx context.Context, shards []int, limit int) ([]*backend.Wait, bool, error) {
+	tenants, err := t.dueTenants(ctx, parkedTenantsSQL, shards, limit)
 	if err != nil {
 		return nil, false, err
 	}
@@ -48,13 +48,13 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 			}
 			return p.After.Number
 		})
-		return t.waitRows(ctx, parkedDueSQL, t.now, tenants, after, numbers, most)
+		return t.waitRows(ctx, parkedDueSQL, t.now, tenants, after, numbers, most, integersOrNull(shards))
 	})
 }
 
 // DueWoken implements [backend.Tx].
-func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, error) {
-	tenants, err := t.dueTenants(ctx, wokenTenantsSQL, limit)
+func (t *transaction) DueWoken(ctx context.Context, shards []int, limit int) ([]*backend.Woken, bool, error) {
+	tenants, err := t.dueTenants(ctx, wokenTenantsSQL, shards, limit)
 	if err != nil {
 		return nil, false, err
 	}
@@ -73,7 +73,7 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 			m, err := row.Woken(c)
 			rows = append(rows, m)
 			return err
-		}, t.now, tenants, after, ids, most)
+		}, t.now, tenants, after, ids, most, integersOrNull(shards))
 		return rows, err
 	})
 }

@@ -134,13 +134,13 @@ var queries = []query{
 		return ask(tx.CountWorkflows(ctx, "acme", backend.WorkflowFilter{}, 100))
 	}},
 	{"Abandoned", 8, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.Abandoned(ctx, backend.AbandonedPosition{}, 10))
+		return ask(tx.Abandoned(ctx, nil, backend.AbandonedPosition{}, 10))
 	}},
 	{"DueLeases", 8, func(ctx context.Context, tx backend.Tx) error {
-		return ask3(tx.DueLeases(ctx, backend.AbandonedPosition{}, 10))
+		return ask3(tx.DueLeases(ctx, nil, backend.AbandonedPosition{}, 10))
 	}},
 	{"DueLeases, a later page", 8, func(ctx context.Context, tx backend.Tx) error {
-		return ask3(tx.DueLeases(ctx, backend.AbandonedPosition{Set: true, Expires: tx.Now().Add(-time.Hour), Key: live1}, 10))
+		return ask3(tx.DueLeases(ctx, nil, backend.AbandonedPosition{Set: true, Expires: tx.Now().Add(-time.Hour), Key: live1}, 10))
 	}},
 	// The 5,000 dead letters are among what it counts, and the timers, and those of them that are due.
 	{"Depths", 25_200, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10_000)) }},
@@ -206,8 +206,10 @@ var queries = []query{
 	}},
 	{"NewEventNumbers", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.NewEventNumbers(ctx, 10)) }},
 	// Each row and its workflow; once to find the tenant, once to take, once to see whether there is more.
-	{"DueParked", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueParked(ctx, 10)) }},
-	{"DueWoken", 50, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueWoken(ctx, 10)) }},
+	{"DueParked", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueParked(ctx, nil, 10)) }},
+	{"DueWoken", 50, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueWoken(ctx, nil, 10)) }},
+	{"DueParked of some shards", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueParked(ctx, []int{0, 1}, 10)) }},
+	{"DueWoken of some shards", 50, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueWoken(ctx, []int{0, 1}, 10)) }},
 	// A page of ten: once for the keys, once for the rows.
 	{"Scan of workflows", 20, scan(backend.Workflows, backend.Position{Tenant: "acme", ID: "done-5"})},
 	{"Scan of runs", 20, scan(backend.Runs, backend.Position{Tenant: "acme", ID: "done-5"})},

@@ -9,17 +9,18 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
-// What is due. Parameters 1 to 5 are now, the tenant, the position behind which the page begins, and its limit; of the tenants with something due, the first of
-// each being due the longest, now and the limit. Those are found in a walk from tenant to tenant over an index: its cost is the number of tenants.
+// What is due. Parameters 1 to 6 are now, the shards it is in (NULL is all), the tenant, the position behind which the page begins, and its limit; of the tenants
+// with something due, the first of each being due the longest, now, the shards and the limit. Those are found in a walk from tenant to tenant over an index: its cost is the number of tenants.
 const (
 	// Its run is the current one, unsealed and under no live lease, and nobody has the wait in hand.
 	parkedDue = ` FROM waits w INDEXED BY waits_due CROSS JOIN workflows f ON f.tenant = w.tenant AND f.workflow_id = w.workflow_id
 WHERE w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.next_attempt_at <= ?1
+	AND (?2 IS NULL OR w.shard IN (SELECT value FROM json_each(?2)))
 	AND (w.take_settled OR w.take_until IS NULL OR w.take_until <= ?1)
 	AND f.run_id = w.run_id AND f.closed_at IS NULL AND (f.lease_owner = '' OR f.lease_expires <= ?1)`
 	parkedDueSQL = `SELECT` + waitColumns + parkedDue + `
-	AND w.tenant = ?2 AND (w.next_attempt_at, w.number) > (?3, ?4)
-ORDER BY w.next_attempt_at, w.number LIMIT ?5 + 0`
+	AND w.tenant = ?3 AND (w.next_attempt_at, w.number) > (?4, ?5)
+ORDER BY w.next_attempt_at, w.number LIMIT ?6 + 0`
 	parkedTenantsSQL = `
 WITH RECURSIVE tenants (tenant) AS (
 	SELECT ''
@@ -33,14 +34,14 @@ WITH RECURSIVE tenants (tenant) AS (
 SELECT w.tenant
 FROM tenants CROSS JOIN waits w ON w.number = (
 	SELECT w.number` + parkedDue + ` AND w.tenant = tenants.tenant ORDER BY w.next_attempt_at, w.number LIMIT 1)
-ORDER BY w.next_attempt_at, w.number LIMIT ?2 + 0`
+ORDER BY w.next_attempt_at, w.number LIMIT ?3 + 0`
 
 	// Its run is the current one, running, and under no live lease.
 	wokenDue = ` FROM woken m INDEXED BY woken_due CROSS JOIN workflows f ON f.tenant = m.tenant AND f.workflow_id = m.workflow_id
-WHERE m.next_notice_at <= ?1 AND f.run_id = m.run_id AND f.status = 'running' AND (f.lease_owner = '' OR f.lease_expires <= ?1)`
+WHERE m.next_notice_at <= ?1 AND (?2 IS NULL OR f.shard IN (SELECT value FROM json_each(?2))) AND f.run_id = m.run_id AND f.status = 'running' AND (f.lease_owner = '' OR f.lease_expires <= ?1)`
 	wokenDueSQL = `SELECT ` + wokenColumns + wokenDue + `
-	AND m.tenant = ?2 AND (m.next_notice_at, m.workflow_id) > (?3, ?4)
-ORDER BY m.next_notice_at, m.workflow_id LIMIT ?5 + 0`
+	AND m.tenant = ?3 AND (m.next_notice_at, m.workflow_id) > (?4, ?5)
+ORDER BY m.next_notice_at, m.workflow_id LIMIT ?6 + 0`
 	wokenTenantsSQL = `
 WITH RECURSIVE tenants (tenant) AS (
 	SELECT ''
@@ -52,7 +53,7 @@ WITH RECURSIVE tenants (tenant) AS (
 		SELECT m.next_notice_at` + wokenDue + ` AND m.tenant = tenants.tenant ORDER BY m.next_notice_at, m.workflow_id LIMIT 1) AS first
 	FROM tenants
 )
-SELECT tenant FROM queues WHERE first IS NOT NULL ORDER BY first, tenant LIMIT ?2 + 0`
+SELECT tenant FROM queues WHERE first IS NOT NULL ORDER BY first, tenant LIMIT ?3 + 0`
 )
 
 // dueTenants are tenants with something due, the longest due first.
@@ -66,8 +67,8 @@ func (r *reader) dueTenants(ctx context.Context, sql string, args ...any) ([]str
 }
 
 // DueParked implements [backend.Tx]. No row is ever locked by another transaction: there is none.
-func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait, bool, error) {
-	tenants, err := t.dueTenants(ctx, parkedTenantsSQL, t.now, limit+1)
+func (t *transaction) DueParked(ctx context.Context, shards []int, limit int) ([]*backend.Wait, bool, error) {
+	tenants, err := t.dueTenants(ctx, parkedTenantsSQL, t.now, shardsText(shards), limit+1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -82,7 +83,7 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 			if p.After != nil {
 				at, number = p.After.NextAttemptAt.UnixMicro(), p.After.Number
 			}
-			own, err := t.waitRows(ctx, parkedDueSQL, t.now, p.Tenant, at, number, p.Most)
+			own, err := t.waitRows(ctx, parkedDueSQL, t.now, shardsText(shards), p.Tenant, at, number, p.Most)
 			if err != nil {
 				return nil, err
 			}
@@ -93,8 +94,8 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 }
 
 // DueWoken implements [backend.Tx].
-func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, error) {
-	tenants, err := t.dueTenants(ctx, wokenTenantsSQL, t.now, limit+1)
+func (t *transaction) DueWoken(ctx context.Context, shards []int, limit int) ([]*backend.Woken, bool, error) {
+	tenants, err := t.dueTenants(ctx, wokenTenantsSQL, t.now, shardsText(shards), limit+1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -113,7 +114,7 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 				m, err := row.Woken(c)
 				rows = append(rows, m)
 				return err
-			}, t.now, p.Tenant, at, id, p.Most)
+			}, t.now, shardsText(shards), p.Tenant, at, id, p.Most)
 			if err != nil {
 				return nil, err
 			}

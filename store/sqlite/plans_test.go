@@ -44,7 +44,7 @@ var walks = []string{"newest events", "newest waits", "count timers"}
 // scanned is what statements go through as a whole: what they were given, and what they made.
 var scanned = []string{"json_each", "CONSTANT ROW", "tenants", "queues", "shards", "SCAN few", "SCAN p VIRTUAL"}
 
-// TestPlans: no statement looks at more rows than it is asked for (S8). SQLite plans without statistics here, so what is planned on an empty store is planned
+// TestPlans: no statement looks at more rows than it is asked for (S8), lists of active and paused workflows not at closed ones (HI-27). SQLite plans without statistics here, so what is planned on an empty store is planned
 // on a full one.
 func TestPlans(t *testing.T) {
 	b, err := Open(context.Background(), Config{Dir: t.TempDir()})

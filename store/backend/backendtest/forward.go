@@ -286,12 +286,12 @@ func (t spyTx) CountWorkflows(_ context.Context, tenant string, f backend.Workfl
 	return note[int](t, "CountWorkflows", tenant, f, most)
 }
 
-func (t spyTx) Abandoned(_ context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
-	return note[[]*backend.Workflow](t, "Abandoned", after, limit)
+func (t spyTx) Abandoned(_ context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
+	return note[[]*backend.Workflow](t, "Abandoned", shards, after, limit)
 }
 
-func (t spyTx) DueLeases(_ context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
-	return note2[[]*backend.Workflow, backend.AbandonedPosition](t, "DueLeases", after, limit)
+func (t spyTx) DueLeases(_ context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	return note2[[]*backend.Workflow, backend.AbandonedPosition](t, "DueLeases", shards, after, limit)
 }
 
 func (t spyTx) DeadLetters(_ context.Context, tenant string, w backend.DeadWalk, limit int) ([]*backend.Event, int64, error) {
@@ -330,12 +330,12 @@ func (t spyTx) NewTakes(_ context.Context, n int) ([]int64, error) {
 	return note[[]int64](t, "NewTakes", n)
 }
 
-func (t spyTx) DueParked(_ context.Context, limit int) ([]*backend.Wait, bool, error) {
-	return note2[[]*backend.Wait, bool](t, "DueParked", limit)
+func (t spyTx) DueParked(_ context.Context, shards []int, limit int) ([]*backend.Wait, bool, error) {
+	return note2[[]*backend.Wait, bool](t, "DueParked", shards, limit)
 }
 
-func (t spyTx) DueWoken(_ context.Context, limit int) ([]*backend.Woken, bool, error) {
-	return note2[[]*backend.Woken, bool](t, "DueWoken", limit)
+func (t spyTx) DueWoken(_ context.Context, shards []int, limit int) ([]*backend.Woken, bool, error) {
+	return note2[[]*backend.Woken, bool](t, "DueWoken", shards, limit)
 }
 
 func (t spyTx) OldLetters(_ context.Context, before time.Time, after backend.LetterPosition, limit int) ([]*backend.Event, bool, error) {
