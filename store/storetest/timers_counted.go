@@ -175,3 +175,33 @@ func timersReadOnly(t *testing.T, h *Harness) {
 	got := h.Counting.Counts()
 	eq(t, "what was asked", Counts{Updates: got.Updates, Locks: got.Locks, Histories: got.Histories, Writes: got.Writes}, Counts{})
 }
+
+func timerDepths(t *testing.T, h *Harness) {
+	p := h.TimerPod(t)
+	depths := func() (int, int, time.Time) {
+		t.Helper()
+		d := must(h.Store.Depths(ctx))(t, "depths")
+		return d.Timers, d.DueTimers, d.OldestDueTimer
+	}
+	want := func(what string, timers, due int, oldest time.Time) {
+		t.Helper()
+		n, m, at := depths()
+		eq(t, "timers "+what, fmt.Sprint(n, m, at), fmt.Sprint(timers, due, oldest))
+	}
+	want("of an empty store", 0, 0, time.Time{})
+	a, b := h.FixOf(t, "acme").StartUntil(h.In(t, time.Hour)), h.FixOf(t, "globex").Start()
+	a.WaitsUntil(h.In(t, time.Minute), "w", "paid")
+	first := b.ArmIn("t", time.Second)
+	want("that lie ahead", 3, 0, time.Time{})
+	h.Advance(time.Second)
+	want("of which one is due", 3, 1, first.FireAt)
+	h.Advance(time.Minute)
+	want("of which two are due", 3, 2, first.FireAt)
+	p.Own(t)
+	eq(t, "held", len(must(p.ClaimDueTimers(ctx, p.Owned, 10*time.Second, 1))(t, "hold")), 1)
+	n, m, _ := depths()
+	eq(t, "held ones are due all the same", fmt.Sprint(n, m), "3 2")
+	h.Advance(time.Minute)
+	p.Fire(t)
+	want("when they fired", 1, 0, time.Time{})
+}

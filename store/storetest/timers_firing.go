@@ -250,6 +250,17 @@ func corruptRow(t *testing.T, h *Harness) {
 		failing += n.Failing
 	}
 	eq(t, "failing", failing, 2)
+	// Arming it again writes the row whole; an end takes away any row.
+	_, err := f.CancelTimer(ctx, bad.ID, 0, "t", ID("batch"), "", now)
+	code(t, "cancelling it", err, rendezvous.CodeCorrupt)
+	a := bad.Arm("t", h.Now(t))
+	eq(t, "failures of the new arming", bad.WantArmed("t", a).Attempts, 0)
+	p.Own(t)
+	one(t, "the new arming", p.FireOnly(t, bad), store.FireFired)
+	bad.Arm("u", endOfTime)
+	done(t, "damage", h.Damage.Timer(f.Name(), bad.WorkflowID, "u"))
+	eq(t, "timers retired", bad.Conclude(rendezvous.StatusCompleted).Retired.Timers, 1)
+	bad.WantTimers()
 }
 
 // shardOf is the run's shard, as a scope.

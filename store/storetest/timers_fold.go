@@ -3,7 +3,6 @@ package storetest
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -176,16 +175,4 @@ func (r *Flow) sound() *timersFold {
 	eq(r.F.T, "rows of timers of "+r.WorkflowID+" by its history", rows, fold.live)
 	eq(r.F.T, "count of live timers of "+r.WorkflowID, r.Describe().LiveTimers, len(fold.live))
 	return fold
-}
-
-// authors are the ids of live armings that are an author's.
-func (f *timersFold) authors() []string {
-	var ids []string
-	for id := range f.live {
-		if !strings.HasPrefix(id, "$") {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
 }

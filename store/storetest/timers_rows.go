@@ -27,6 +27,7 @@ var timersRows = []Case{
 	{Name: "TM-10 no road out of an arming leaves its row", Run: noRowLeft},
 	{Name: "TM-35 lists and counts are exact per tenant; equal ids in two tenants are strangers", Run: timersCounted},
 	{Name: "TM-35 a list of timers pages soonest first, of one class, of one run", Run: timersListed},
+	{Name: "SW-35 depths count timers and those that are due, and say since when", Run: timerDepths},
 	{Name: "HI-46 pages of timers resolve their limits", Run: timerPageLimits},
 	{Name: "HI-38 lists and counts of timers read no history, lock nothing and write nothing", Run: timersReadOnly},
 }
