@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.uber.org/goleak"
 
@@ -33,6 +34,7 @@ type world struct {
 	store  store.Store
 	faults *fault.Backend
 	pods   []*pod
+	meter  metric.Meter
 	deaf   bool     // no notice comes through
 	moves  []string // every adoption and every end of work
 	born   int
@@ -40,7 +42,7 @@ type world struct {
 
 func newWorld(t *testing.T, shards int) *world {
 	t.Helper()
-	w := &world{t: t, clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
+	w := &world{t: t, clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), meter: metricnoop.Meter{}}
 	w.faults = fault.Wrap(memory.Open(w.clock, shards))
 	var err error
 	w.store, err = engine.New(w.faults, engine.Options{Clock: w.clock})
@@ -83,7 +85,7 @@ func (w *world) joinAs(member string) *pod {
 	must(w.t, err)
 	p.Member, err = shard.New(shard.Deps{
 		Leases: leases{p}, Pool: store.PoolTimer, Incarnation: p.name, Work: work{p}, Changed: p.changed, Clock: w.clock, Log: slog.New(slog.DiscardHandler),
-		Meter: metricnoop.Meter{},
+		Meter: w.meter,
 	}, shard.Config{Address: "host of " + member})
 	must(w.t, err)
 	must(w.t, p.Start())
@@ -189,6 +191,11 @@ func (w *world) quiet(d time.Duration) {
 	w.run(d)
 	if len(w.moves) > 0 {
 		w.t.Fatalf("moves with steady membership: %v", w.moves)
+	}
+	for _, p := range w.pods { // what was lost is not worked on still, and only waits for its fence
+		if n := len(p.working()); n != len(p.work) {
+			w.t.Fatalf("%s was left with %d shards of which it owns %d", p.name, len(p.work), n)
+		}
 	}
 }
 
