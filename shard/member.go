@@ -24,7 +24,7 @@ type Member struct {
 	quits     []*quit
 	seen      store.Directory
 	seenAt    time.Time // when it was answered, by this process's clock
-	freeSince map[int]freed
+	freeSince map[int]time.Time
 	shunned   map[int]time.Time // shards that failed a step, until when they are left to others
 	gaveBack  time.Time         // when a part of the surplus was last given back
 	last      time.Time         // when the last round began
@@ -57,7 +57,7 @@ func New(d Deps, cfg Config) (*Member, error) {
 	if d.Changed == nil {
 		d.Changed = func(context.Context) {}
 	}
-	m := &Member{deps: d, cfg: cfg, kick: make(chan struct{}, 1), held: map[int]*owned{}, freeSince: map[int]freed{}, shunned: map[int]time.Time{}}
+	m := &Member{deps: d, cfg: cfg, kick: make(chan struct{}, 1), held: map[int]*owned{}, freeSince: map[int]time.Time{}, shunned: map[int]time.Time{}}
 	var err error
 	m.metrics, err = newMetrics(d.Meter, m)
 	return m, err

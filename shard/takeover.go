@@ -13,8 +13,8 @@ import (
 func (m *Member) look() (d division, free []int) {
 	at := m.storeNow()
 	d = division{shards: len(m.seen.Shards), held: map[string]int{}}
-	for _, o := range m.seen.Members {
-		if !o.Draining && o.ExpiresAt.After(at) {
+	for _, o := range m.seen.Members { // that lived when it was read
+		if !o.Draining {
 			d.held[o.Incarnation] = 0
 		}
 	}
@@ -39,23 +39,16 @@ func (m *Member) giveBack() (more bool) {
 	quota, in := d.quotas()[m.deps.Incarnation]
 	now := m.deps.Clock.Now()
 	working := m.working()
-	surplus := len(working) - quota
+	own := slices.DeleteFunc(slices.Clone(working), func(s int) bool { return now.Before(m.held[s].foster) })
+	surplus := len(own) - quota
 	if !in || surplus <= 0 {
 		return false
 	}
 	if now.Before(m.gaveBack.Add(pace)) {
 		return true
 	}
-	most := min(surplus, max(len(working)/4, 2))
-	var part []int
-	for _, s := range slices.Backward(preferred(working, m.deps.Incarnation)) {
-		if len(part) < most && !now.Before(m.held[s].foster) {
-			part = append(part, s)
-		}
-	}
-	if len(part) == 0 {
-		return false
-	}
+	part := preferred(own, m.deps.Incarnation)
+	part = part[len(part)-min(surplus, max(len(working)/4, 2)):]
 	m.gaveBack = now
 	m.giveUp(part)
 	return surplus > len(part)
@@ -110,7 +103,7 @@ func (m *Member) mine() (shards []int, foster map[int]time.Duration) {
 	room := d.ceil() - len(m.working()) - len(shards)
 	foster = map[int]time.Duration{}
 	for _, s := range preferred(slices.Clone(free), me) {
-		switch alone := now.Sub(m.freeSince[s].at); {
+		switch alone := now.Sub(m.freeSince[s]); {
 		case wish[s] == me:
 		case alone >= orphaned && room > 0:
 			room--
@@ -122,18 +115,12 @@ func (m *Member) mine() (shards []int, foster map[int]time.Duration) {
 	return append(strays, preferred(shards, me)...), foster
 }
 
-// freed is since when a shard is seen free, after that epoch.
-type freed struct {
-	epoch int64
-	at    time.Time
-}
-
-// noteFree keeps since when shards are free: one that was owned in between begins anew.
+// noteFree keeps since when shards are seen free.
 func (m *Member) noteFree(free []int) {
-	since := make(map[int]freed, len(free))
+	since := make(map[int]time.Time, len(free))
 	for _, s := range free {
-		since[s] = freed{m.seen.Shards[s].Epoch, m.deps.Clock.Now()}
-		if before, known := m.freeSince[s]; known && before.epoch == since[s].epoch {
+		since[s] = m.deps.Clock.Now()
+		if before, known := m.freeSince[s]; known {
 			since[s] = before
 		}
 	}
@@ -189,7 +176,7 @@ func (m *Member) adopt(ctx context.Context, won []store.ShardLease, foster map[i
 	for _, s := range kept {
 		m.held[s.Shard] = &owned{epoch: s.Epoch, foster: now.Add(foster[s.Shard])}
 		if since, known := m.freeSince[s.Shard]; known {
-			m.metrics.handover.Record(ctx, now.Sub(since.at).Seconds(), m.metrics.pool)
+			m.metrics.handover.Record(ctx, now.Sub(since).Seconds(), m.metrics.pool)
 			delete(m.freeSince, s.Shard)
 		}
 	}

@@ -390,6 +390,10 @@ type Repairer interface {
 	// TakeUnmet hands out live events that have met an open wait for at least grace and takes them until now + hold, growing per take.
 	// cursor is opaque: "" looks at all.
 	TakeUnmet(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (page Taken[UnmetPair], next string, err error)
+	// TakeNews does the same for what became matchable since the call that answered cursor, whatever else is stored (SW-34): events that are new or live again, and
+	// those that waits which are new or open again have met. cursor is opaque, "" begins with the last few minutes, and there is always a next. It looks
+	// back somewhat, because rows are committed later than stamped; what is committed later still, and takes that ran out, are TakeUnmet's.
+	TakeNews(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (page Taken[UnmetPair], next string, err error)
 	// GiveBackUnmet ends 1..500 takes of events that nobody came to offer: the whole page failed, or its worker stops. None of the events is to blame, so
 	// nothing is counted, and they are due again after retryIn (0..10 min). A take that is settled or not the latest is left alone. Again: nothing more changes.
 	GiveBackUnmet(ctx context.Context, pairs []UnmetPair, retryIn time.Duration) error

@@ -52,6 +52,8 @@ type Config struct {
 	Window    time.Duration // how long an event without an expiry of its own may wait: 1 h
 	// RetainDead is how long a dead letter is kept: 30 d; Forever keeps all.
 	RetainDead time.Duration
+	// RetainWorkflows is how long a closed workflow is kept; 0 and Forever keep all.
+	RetainWorkflows time.Duration
 	// Reported, when not nil, is called with the report of every tick, after it.
 	Reported func(Report)
 }

@@ -3,10 +3,10 @@
 //
 //   - leases: a lease that ran out ends; what was parked under it is recorded, and another driver is called.
 //   - parked: a parked wait whose run is free is answered.
-//   - unmet: a live event that meets an open wait is offered to it.
+//   - unmet: a live event that meets an open wait is offered to it; what became matchable lately is looked at first.
 //   - woken: a run with news that nobody drives is told of again.
 //   - unclaimed: a live event that nobody wanted in its window becomes a dead letter.
-//   - retention: a dead letter whose time is over is purged.
+//   - retention: a dead letter whose time is over is purged, a closed workflow whose time is over is removed.
 //   - exhausted: messages that ran out of deliveries are counted. The passes above find the rows they spoke of.
 //
 // # Who decides what

@@ -55,7 +55,7 @@ func TestThePassParkedSendsTheNoticesOfWhatItDeliveredWhateverComesAfter(t *test
 	p := newPlane(t)
 	p.park("run-1")
 	p.park("run-2")
-	w := p.sweep(unsettled{p.store}, sweep.Config{})
+	w := p.sweep(unsettled{noNews{p.store}}, sweep.Config{})
 	w.until(time.Second, "the answer's RESUME", func(sweep.Report) bool { return p.resumed("run-1", rendezvous.CauseAnswered) })
 	if s := p.state("run-1"); s != rendezvous.EventConsumed {
 		t.Errorf("the event is %s", s)

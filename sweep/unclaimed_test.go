@@ -91,7 +91,7 @@ func TestAnEventThatSomebodyWaitsForIsOfferedNotRetired(t *testing.T) {
 	p.buffer("run-1")
 	p.buffer("nobody")
 	p.sender.take()
-	w := p.sweep(alone{p.store}, sweep.Config{})
+	w := p.sweep(alone{noNews{p.store}}, sweep.Config{})
 	got := pass(t, w.tick(2*time.Hour), sweep.Unclaimed)
 	if got.Done != 1 || got.Deferred != 1 || p.state("nobody") != rendezvous.EventDead || p.state("run-1") != rendezvous.EventLive {
 		t.Fatalf("reported %+v; nobody's is %s, the run's %s", got, p.state("nobody"), p.state("run-1"))

@@ -19,7 +19,7 @@ const (
 func (w *Worker) unmetPairs(ctx context.Context) (page, error) {
 	taken, err := w.takeUnmet(ctx)
 	if err != nil {
-		return page{}, err
+		return page{}, errors.Join(err, w.giveBackUnmet(ctx, taken.Rows))
 	}
 	p := page{Counts: Counts{Handed: len(taken.Rows)}, saturated: taken.Saturated}
 	if len(taken.Rows) == 0 {
@@ -32,9 +32,7 @@ func (w *Worker) unmetPairs(ctx context.Context) (page, error) {
 	}
 	got, err := w.store.OfferBatch(ctx, items, time.Time{})
 	if err != nil { // left to run out, the takes would count as failed offers of events that nothing is wrong with
-		return page{}, errors.Join(err, w.handBack(ctx, func(ctx context.Context) error {
-			return w.store.GiveBackUnmet(ctx, taken.Rows, jitter(w.cfg.Tick))
-		}))
+		return page{}, errors.Join(err, w.giveBackUnmet(ctx, taken.Rows))
 	}
 	for _, o := range got.Items {
 		countOffer(o, &p.Counts)
@@ -43,15 +41,31 @@ func (w *Worker) unmetPairs(ctx context.Context) (page, error) {
 	return p, nil
 }
 
-// takeUnmet takes the next events left apart, of the first slice that has any.
+// giveBackUnmet ends takes that nobody is to blame for.
+func (w *Worker) giveBackUnmet(ctx context.Context, taken []store.UnmetPair) error {
+	if len(taken) == 0 {
+		return nil
+	}
+	return w.handBack(ctx, func(ctx context.Context) error { return w.store.GiveBackUnmet(ctx, taken, jitter(w.cfg.Tick)) })
+}
+
+// takeUnmet takes what became matchable lately, and then, where there is room, the next events left apart of the first slice of all that has any.
 func (w *Worker) takeUnmet(ctx context.Context) (store.Taken[store.UnmetPair], error) {
-	for began := w.deps.Clock.Now(); ; {
-		taken, next, err := w.store.TakeUnmet(ctx, w.cfg.Grace, unmetPage, unmetHold, w.unmet)
+	taken, next, err := w.store.TakeNews(ctx, w.cfg.Grace, unmetPage, unmetHold, w.news)
+	if err != nil {
+		return taken, err
+	}
+	w.news = next
+	room := unmetPage - len(taken.Rows)
+	for began := w.deps.Clock.Now(); room > 0 && !taken.Saturated; {
+		more, next, err := w.store.TakeUnmet(ctx, w.cfg.Grace, room, unmetHold, w.unmet)
 		if err != nil {
 			return taken, err
 		}
-		if w.unmet = next; len(taken.Rows) > 0 || next == "" || w.deps.Clock.Now().Sub(began) >= unmetLook {
-			return taken, nil
+		w.unmet = next
+		if len(more.Rows) > 0 || next == "" || w.deps.Clock.Now().Sub(began) >= unmetLook {
+			return store.Taken[store.UnmetPair]{Rows: append(taken.Rows, more.Rows...), Saturated: more.Saturated}, nil
 		}
 	}
+	return taken, nil
 }

@@ -25,8 +25,10 @@ type Worker struct {
 	depths  *pass // no pass of the contract, but contained as they are
 
 	leased string // cursor of the pass leases: rows that stay, unreadable ones, hide none behind them
-	unmet  string // cursor of the pass unmet
+	unmet  string // cursor of the pass unmet's walk through all
+	news   string // and of its looks at what is new
 	old    string // cursor of the old letters
+	closed string // cursor of the closed workflows
 	given  givenUp
 	seen   atomic.Pointer[store.Depths]
 	seenAt atomic.Pointer[time.Time] // the store's now of that look

@@ -65,15 +65,10 @@ func (w *Worker) gauges(m metric.Meter) error {
 	if err != nil {
 		return err
 	}
-	owned, err := m.Int64ObservableGauge("rendezvous.timer.shards", metric.WithUnit("{shard}"), metric.WithDescription("Shards this pod fires timers in."))
-	if err != nil {
-		return err
-	}
 	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveFloat64(age, w.probeAge().Seconds())
-		o.ObserveInt64(owned, int64(len(w.epochs())))
 		return nil
-	}, age, owned)
+	}, age)
 	return err
 }
 

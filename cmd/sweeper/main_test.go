@@ -17,11 +17,12 @@ func TestMain(m *testing.M) { nodetest.Main(m, main) }
 func TestWrongSettingsNameThemselves(t *testing.T) {
 	nodetest.Refuses(t, map[string]string{
 		"store": "", "nats": "RENDEZVOUS_STORE=memory:",
-		"sweep-tick":   "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_TICK=1ns",
-		"sweep-woken":  "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_WOKEN=1h",
-		"sweep-window": "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_WINDOW=0s",
-		"retain-dead":  "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_RETAIN_DEAD=-1s",
-		"sweep-pages":  "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_PAGES=0",
+		"sweep-tick":       "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_TICK=1ns",
+		"sweep-woken":      "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_WOKEN=1h",
+		"sweep-window":     "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_WINDOW=0s",
+		"retain-dead":      "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_RETAIN_DEAD=-1s",
+		"retain-workflows": "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_RETAIN_WORKFLOWS=23h59m",
+		"sweep-pages":      "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_PAGES=0",
 	})
 }
 

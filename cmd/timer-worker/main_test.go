@@ -22,7 +22,7 @@ func TestWrongSettingsNameThemselves(t *testing.T) {
 
 // What the program must do by itself: own shards, look at them, and walk to reconcile.
 var runs = []*regexp.Regexp{
-	regexp.MustCompile(`(?m)^rendezvous_timer_shards\{?[^\n]* 64$`),
+	regexp.MustCompile(`(?m)^rendezvous_shard_owned\{[^}]*pool="timer"[^}]*\} 64$`),
 	regexp.MustCompile(`(?m)^rendezvous_timer_probe_age_seconds\{?[^\n]* [0-4]`),
 	regexp.MustCompile(`(?m)^rendezvous_timer_walks_total\{?[^\n]* [1-9]`),
 }

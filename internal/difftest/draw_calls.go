@@ -464,6 +464,9 @@ var listChoices = []choice{
 	{3, func(d drawer) Step {
 		return TakeUnmet{one(d, []time.Duration{0, 2 * time.Second}), one(d, []time.Duration{0, time.Second}), d.limit()}
 	}},
+	{2, func(d drawer) Step {
+		return TakeNews{one(d, []time.Duration{0, 2 * time.Second}), one(d, []time.Duration{0, time.Second}), d.limit()}
+	}},
 	{1, func(d drawer) Step { return Depths{} }},
 	{1, func(d drawer) Step { return Look{Events: d.w.known.events} }},
 }

@@ -211,6 +211,29 @@ func (t TakeUnmet) ask(s *side) (any, error) {
 	return rows, nil
 }
 
+// TakeNews is the verb, from the last few minutes on, until it is not cut.
+type TakeNews struct {
+	Grace, Hold time.Duration
+	Limit       int
+}
+
+func (t TakeNews) ask(s *side) (any, error) {
+	var rows []store.UnmetPair
+	for cursor, left := "", pages; left > 0; left-- {
+		got, next, err := s.store.TakeNews(ctx, t.Grace, t.Limit, t.Hold, cursor)
+		if err != nil {
+			return rows, err
+		}
+		rows = append(rows, got.Rows...)
+		if cursor = next; !got.Saturated {
+			break
+		}
+	}
+	return rows, nil
+}
+
+func (t TakeNews) learn(w *World, got any) { TakeUnmet(t).learn(w, got) }
+
 func (t TakeUnmet) learn(w *World, _ any) {
 	w.known.at(Base.Add(w.now + cmp.Or(t.Hold, 30*time.Second)))
 	w.known.at(Base.Add(w.now + t.Grace))

@@ -51,6 +51,7 @@ func everyVerb() []Step {
 		Minter{Tenant: "a", Source: "shop", ID: "1"},
 		AbandonedRuns{Limit: 1},
 		TakeUnmet{Grace: time.Second, Hold: time.Second, Limit: 2},
+		TakeNews{Grace: time.Second, Hold: time.Second, Limit: 2},
 		Collect{Tenant: "a", Run: "r1", Epoch: 1},
 		DeliverParked{Items: []Held{{"a", "r2", "q1"}}, At: time.Second},
 		Unsubscribe{Tenant: "a", Run: "r1", Effect: "q3", Epoch: 1, Reason: "why", At: time.Second},

@@ -63,10 +63,12 @@ type Sweep struct {
 	Window time.Duration `name:"sweep-window" help:"How long an event without an expiry of its own waits for somebody who wants it; then it is a dead letter (at least 1s)." default:"1h"`
 	// RetainDead is how long dead letters are kept.
 	RetainDead time.Duration `name:"retain-dead" help:"How long a dead letter is kept; then it is purged: its payload and keys go, its identity stays. 0s keeps it for ever (else at least 1s)." default:"720h"`
+	// RetainWorkflows is how long closed workflows are kept.
+	RetainWorkflows time.Duration `name:"retain-workflows" help:"How long a closed workflow is kept with its history; then it is removed. 0s keeps it for ever (else at least 24h)." default:"0s"`
 }
 
 func (s Sweep) config() sweep.Config {
-	return sweep.Config{Tick: s.Tick, Woken: s.Woken, Pages: s.Pages, Window: s.Window, RetainDead: orForever(s.RetainDead)}
+	return sweep.Config{Tick: s.Tick, Woken: s.Woken, Pages: s.Pages, Window: s.Window, RetainDead: orForever(s.RetainDead), RetainWorkflows: s.RetainWorkflows}
 }
 
 // orForever reads a time of retention, of which 0 is for ever.
@@ -157,6 +159,9 @@ func (s *Sweep) validate() error {
 	}
 	if s.RetainDead != 0 && s.RetainDead < time.Second {
 		return rendezvous.InvalidField("retain-dead", "%s is under 1s; 0s keeps dead letters for ever", s.RetainDead)
+	}
+	if s.RetainWorkflows != 0 && s.RetainWorkflows < 24*time.Hour {
+		return rendezvous.InvalidField("retain-workflows", "%s is under 24h; 0s keeps closed workflows for ever", s.RetainWorkflows)
 	}
 	if s.Pages < 1 || s.Pages > 1000 {
 		return rendezvous.InvalidField("sweep-pages", "%d is outside 1..1000", s.Pages)

@@ -142,10 +142,22 @@ func traffic(t *testing.T, n *node.Node) {
 		first, err1 := c.GetEvent(t.Context(), rendezvous.EventID{Source: e.Source, ID: "p-1"}, false)
 		_, err2 := c.GetEvent(t.Context(), e.EventID, false)
 		if err1 == nil && err2 == nil && first.State == rendezvous.EventConsumed {
-			return
+			break
 		}
 		if time.Now().After(end) {
 			t.Fatalf("%v %v %+v", err1, err2, first)
+		}
+	}
+	_, err = c.ArmTimer(t.Context(), wire.ArmTimer{RunID: "run-1", TimerID: "nap", AfterMS: new(int64(0))})
+	must(t, err)
+	for end := time.Now().Add(nodetest.Patience); ; clock.Sleep(context.Background(), clock.System, 5*time.Millisecond) {
+		left, err := c.ListTimers(t.Context(), wire.ListTimers{RunID: "run-1"})
+		must(t, err)
+		if len(left.Timers) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v did not fire", left.Timers)
 		}
 	}
 }

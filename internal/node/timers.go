@@ -69,14 +69,14 @@ func (n *Node) member(pool store.Pool, incarnation string, handle store.PoolHand
 }
 
 // join runs a member until the process stops; then it drains, so that the others go on at once.
-func (n *Node) join(_ context.Context, pool store.Pool, member *shard.Member) error {
+func (n *Node) join(ctx context.Context, pool store.Pool, member *shard.Member) error {
 	stop, err := n.conn.OnShards(string(pool), member.Kick)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	life, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
-	go func() { left <- member.Run(ctx) }()
+	go func() { left <- member.Run(life) }()
 	n.began("shards of the pool "+string(pool), func(context.Context) error {
 		stop()
 		cancel()
@@ -85,8 +85,16 @@ func (n *Node) join(_ context.Context, pool store.Pool, member *shard.Member) er
 		return err
 	})
 	n.ready = append(n.ready, func(context.Context) error { return member.Ready() })
+	for end := clock.System.Now().Add(joinPatience); member.Ready() != nil && clock.System.Now().Before(end); {
+		if clock.Sleep(ctx, clock.System, 5*time.Millisecond) != nil {
+			break
+		}
+	}
 	return nil
 }
+
+// joinPatience is how long a start waits for its part of the shards; after that readiness says what is missing.
+const joinPatience = 2 * time.Second
 
 // memberName is what a process is called among the pods: its host's name, for a pod's is its own.
 func memberName(role string) string {

@@ -104,11 +104,15 @@ type Reader interface {
 	// CountWorkflows counts exactly, however many it has to look at, up to most, 0 being all.
 	CountWorkflows(ctx context.Context, tenant string, f WorkflowFilter, most int) (int, error)
 	// Abandoned pages owners whose lease expired at or before now, by (expires_at, tenant, workflow id). A row that does not decode keeps its place:
-	// LeaseExpires is good, too.
-	Abandoned(ctx context.Context, after AbandonedPosition, limit int) ([]*Workflow, error)
+	// LeaseExpires is good, too. Only workflows of those shards: nil is all, empty is none.
+	Abandoned(ctx context.Context, shards []int, after AbandonedPosition, limit int) ([]*Workflow, error)
 	// DueLeases answers rows of Abandoned behind after, fair by tenant (S3), in the same order. next is the after of the following page, below every row that got
 	// no place, zero when there is none: rows that stay are met again, and hide none.
-	DueLeases(ctx context.Context, after AbandonedPosition, limit int) (rows []*Workflow, next AbandonedPosition, err error)
+	DueLeases(ctx context.Context, shards []int, after AbandonedPosition, limit int) (rows []*Workflow, next AbandonedPosition, err error)
+	// Closed pages workflows closed at or before that, by (closed_at, tenant, workflow id). A row that does not decode keeps its place: ClosedAt is good, too.
+	Closed(ctx context.Context, before time.Time, after ClosedPosition, limit int) ([]*Workflow, error)
+	// RemnantOf answers a remnant of that workflow, or of that run; nil where there is none. By index.
+	RemnantOf(ctx context.Context, flow WorkflowKey, run RunKey) (*Remnant, error)
 	// DeadLetters pages a tenant's dead letters that pass the filter, without payload. next is the After of the following page, 0 at the end: how many
 	// letters one call looks at is bounded, so a page may be short and not the last.
 	DeadLetters(ctx context.Context, tenant string, w DeadWalk, limit int) (rows []*Event, next int64, err error)
@@ -134,16 +138,23 @@ type Tx interface {
 	NewTakes(ctx context.Context, n int) ([]int64, error)
 
 	// DueParked answers parked waits due at now, not quarantined, without a running take (TakeUntil after now and not settled), whose runs are unsealed
-	// and under no live lease, by (next_attempt_at, number), fair by tenant (S3); rows locked by others are skipped. more says that more was due.
-	DueParked(ctx context.Context, limit int) (rows []*Wait, more bool, err error)
+	// and under no live lease, by (next_attempt_at, number), fair by tenant (S3); rows locked by others are skipped. more says that more was due. Only of those
+	// shards: nil is all, empty is none.
+	DueParked(ctx context.Context, shards []int, limit int) (rows []*Wait, more bool, err error)
 	// DueWoken answers woken marks with next_notice_at ≤ now of unsealed, free, not paused runs, by (next_notice_at, tenant, workflow id), fair by
-	// tenant, skipping locked rows.
-	DueWoken(ctx context.Context, limit int) (rows []*Woken, more bool, err error)
+	// tenant, skipping locked rows. Only of those shards, as DueParked.
+	DueWoken(ctx context.Context, shards []int, limit int) (rows []*Woken, more bool, err error)
 	// UnmetEvents answers live, unexpired events with number > after without a running take (take_until > now) whose live_since is ≤ before and that share a
 	// match key and type with an open wait whose OpenSince is ≤ before, by number, fair by tenant, skipping locked rows. A targeted event counts when
 	// its run has such an open wait of its type. How many live events one call looks at is bounded, so a page may be short or empty and not the last:
 	// next is the after of the following page, below every event that is owed a place and got none; 0 says that all were looked at.
 	UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) (rows []*Event, next int64, err error)
+	// UnmetNews answers, of those events, the ones that walks over what became matchable lately lead to: from an event itself, and from a wait to the lowest of
+	// the first few events under its keys, or targeted at its run, that it could have met, no other source than its From among them. How many rows a walk
+	// goes over is bounded.
+	UnmetNews(ctx context.Context, before time.Time, from News, limit int) (NewsPage, error)
+	// LastNumbers are the highest that were drawn, by whomever: all that are drawn later are higher.
+	LastNumbers(ctx context.Context) (Numbers, error)
 
 	// OverdueEvents answers live events whose time is over, without payload, the longest due first and, of equals, the lowest number, fair by tenant (S3);
 	// rows locked by others are skipped. How many it looks at is bounded.
@@ -151,6 +162,9 @@ type Tx interface {
 	// OldLetters answers dead letters that lists show, dead since before or earlier and behind after, without payload, by (dead_at, number), fair by tenant
 	// (S3); rows locked by others are skipped. more says that more was due.
 	OldLetters(ctx context.Context, before time.Time, after LetterPosition, limit int) (rows []*Event, more bool, err error)
+
+	// Remnants answers some remnants, at most limit of their records and batches together; remnants locked by others are skipped.
+	Remnants(ctx context.Context, limit int) (Remnants, error)
 
 	TimerTx
 
@@ -232,6 +246,34 @@ func (p AbandonedPosition) Within(tenant string, start time.Time) (expires time.
 	return p.Expires, "" // no id is empty
 }
 
+// ClosedPosition is the last row of a page of closed workflows.
+type ClosedPosition struct {
+	Set    bool
+	Closed time.Time
+	Key    WorkflowKey
+}
+
+// Remnants is a page of what pruned runs left.
+type Remnants struct {
+	Runs    []*Remnant // by (tenant, run); at most MostRemnants
+	Records []RecordKey
+	Batches []BatchKey
+	More    bool // Runs may have left more than is named
+}
+
+// Cut leaves limit records and batches in the page.
+func (r *Remnants) Cut(limit int) {
+	if len(r.Records) > limit {
+		r.Records, r.More = r.Records[:limit], true
+	}
+	if room := limit - len(r.Records); len(r.Batches) > room {
+		r.Batches, r.More = r.Batches[:room], true
+	}
+}
+
+// MostRemnants is how many pruned runs a page of Remnants is about.
+const MostRemnants = 500
+
 // LetterPosition is the last row of a page of old letters.
 type LetterPosition struct {
 	Set    bool
@@ -248,6 +290,7 @@ type Depths struct {
 
 // Changes is everything one verb changes. Parts are applied so that a record copying an event's payload comes before that payload is shed.
 type Changes struct {
+	// New workflows and runs are ErrStale, too, where a remnant has their ids.
 	NewWorkflows []*Workflow
 	NewRuns      []*Run
 	NewEvents    []*Event // Number drawn before
@@ -283,11 +326,22 @@ type Changes struct {
 	ShardLeases    []*ShardLease // locked by this transaction
 	Members        []*Member     // written over what stands under their keys
 	GoneMembers    []MemberKey
+
+	// GoneWorkflows, locked by this transaction, and GoneRuns go, and Remnants come in their place.
+	GoneWorkflows []WorkflowKey
+	GoneRuns      []RunKey
+	Remnants      []*Remnant
+	// What was left goes, and then its remnants: rows that Remnants handed out.
+	GoneRecords  []RecordKey
+	GoneBatches  []BatchKey
+	GoneRemnants []RunKey
 }
 
 // Empty reports whether there is nothing to change.
 func (c *Changes) Empty() bool {
 	return len(c.NewWorkflows)+len(c.NewRuns)+len(c.NewEvents)+len(c.NewWaits)+len(c.NewBatches)+len(c.Records)+len(c.Workflows)+len(c.Runs)+
 		len(c.Events)+len(c.Waits)+len(c.GoneWaits)+len(c.Woken)+len(c.Unwoken)+len(c.MarkedWoken)+
-		len(c.Timers)+len(c.GoneTimers)+len(c.HeldTimers)+len(c.NewShardLeases)+len(c.ShardLeases)+len(c.Members)+len(c.GoneMembers) == 0
+		len(c.Timers)+len(c.GoneTimers)+len(c.HeldTimers)+len(c.NewShardLeases)+len(c.ShardLeases)+len(c.Members)+len(c.GoneMembers)+
+
+		len(c.GoneWorkflows)+len(c.GoneRuns)+len(c.Remnants)+len(c.GoneRecords)+len(c.GoneBatches)+len(c.GoneRemnants) == 0
 }

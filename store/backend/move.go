@@ -16,6 +16,7 @@ const (
 	Runs        Kind = "runs"
 	History     Kind = "history"
 	Batches     Kind = "batches"
+	Left        Kind = "remnants"
 	Events      Kind = "events"
 	Waits       Kind = "waits"
 	Marks       Kind = "woken"
@@ -24,7 +25,7 @@ const (
 )
 
 // Kinds is all of them that are moved, so that a row comes after the workflow it belongs to. Members of pools are not: none outlives its process.
-var Kinds = [...]Kind{Workflows, Runs, History, Batches, Events, Waits, Marks, Timers, ShardLeases}
+var Kinds = [...]Kind{Workflows, Runs, History, Batches, Left, Events, Waits, Marks, Timers, ShardLeases}
 
 // Position is the primary key of a row among those of its kind, and so their order, texts as bytes; the zero value is before all. Tenant, ID and Part are the
 // texts of the key in turn: tenant and workflow or run, and the batch, effect or timer; ID alone is a pool. Number is a record's seq, a shard, or an event's
@@ -130,6 +131,12 @@ func (p *Page) AddRecord(tenant, workflow string, r rendezvous.Record, closes bo
 func (p *Page) AddBatch(b *Batch) {
 	p.NewBatches = append(p.NewBatches, b)
 	p.add(Position{Tenant: b.Tenant, ID: b.RunID, Part: b.ID}, len(b.Outcome))
+}
+
+// AddRemnant adds a row.
+func (p *Page) AddRemnant(r *Remnant) {
+	p.Remnants = append(p.Remnants, r)
+	p.add(Position{Tenant: r.Tenant, ID: r.RunID}, 0)
 }
 
 // AddEvent adds a row, its payload whole, and answers what is wrong with it.

@@ -104,6 +104,15 @@ type Batch struct {
 // Key is the row's key.
 func (b *Batch) Key() BatchKey { return BatchKey{b.Tenant, b.RunID, b.ID} }
 
+// Remnant stands for a pruned run whose records and batches are not gone yet. While it is there nobody starts a workflow or a run of its ids.
+type Remnant struct {
+	Tenant, RunID, WorkflowID string
+	FirstSeq, LastSeq         int64 // its records; the workflow's first run has those before, the last those behind
+}
+
+// Key is the row's key.
+func (r *Remnant) Key() RunKey { return RunKey{r.Tenant, r.RunID} }
+
 // Event is an event's row.
 type Event struct {
 	Version    int64 // of the row as read

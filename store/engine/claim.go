@@ -129,7 +129,16 @@ func (u *unit) unclaimable(ctx context.Context, key backend.WaitKey) (store.Clai
 	if err != nil {
 		return store.Claim{}, err
 	}
+	runKey := backend.RunKey{Tenant: key.Tenant, ID: key.RunID}
+	runs, err := u.tx.Runs(ctx, []backend.RunKey{runKey})
+	if err != nil {
+		return store.Claim{}, err
+	}
+	run := runs[runKey]
 	s := standingOf(effects[key])
+	if run == nil { // of a pruned run records may be left
+		s = standing{}
+	}
 	switch {
 	case s.closed != nil:
 		return store.Claim{Closed: s.closing(), Seq: s.closed.Seq}, nil
@@ -140,12 +149,7 @@ func (u *unit) unclaimable(ctx context.Context, key backend.WaitKey) (store.Clai
 	if u.try == 0 { // registered since the row was looked for, as a rule: it may have something to take
 		return store.Claim{}, backend.ErrStale
 	}
-	runKey := backend.RunKey{Tenant: key.Tenant, ID: key.RunID}
-	runs, err := u.tx.Runs(ctx, []backend.RunKey{runKey})
-	if err != nil {
-		return store.Claim{}, err
-	}
-	if run := runs[runKey]; run != nil && !run.SealedAt.IsZero() {
+	if !run.SealedAt.IsZero() {
 		return store.Claim{Closed: rendezvous.ClosedEnded, Seq: run.LastSeq}, nil
 	}
 	return store.Claim{}, nil

@@ -44,8 +44,8 @@ func (x *explaining) remains(ctx context.Context, id rendezvous.WaitID) (*remain
 func (x *explaining) side(ctx context.Context, id rendezvous.WaitID, row *backend.Wait) (*remains, error) {
 	w := &remains{Wait: row, id: id}
 	var err error
-	if w.run, err = x.run(ctx, id.RunID); err != nil {
-		return nil, err
+	if w.run, err = x.run(ctx, id.RunID); err != nil || w.run == nil && row == nil { // of a pruned run records may be left
+		return w, err
 	}
 	if w.stands, err = x.standing(ctx, id); err != nil {
 		return nil, err
@@ -218,7 +218,9 @@ func (x *explaining) unregistered(ctx context.Context, id rendezvous.WaitID) (st
 	if out.Facts.Run, err = x.runFacts(ctx, id.RunID); err != nil {
 		return store.Explanation{}, err
 	}
-	out.Facts.WorkflowID = out.Facts.Run.WorkflowID
+	if out.Facts.WorkflowID = out.Facts.Run.WorkflowID; out.Facts.Run.State == rendezvous.RunStateUnknown {
+		return out, nil
+	}
 	names, err := x.r.EffectNames(ctx, backend.RunKey{Tenant: x.tenant, ID: id.RunID}, store.MaxNearSearch)
 	if err != nil {
 		return store.Explanation{}, err

@@ -74,7 +74,9 @@ func (e *Engine) endPolls(ctx context.Context, at time.Time, polls []*registrati
 	var answered []*registration
 	var items []store.Offer
 	for _, x := range fires {
-		r := polls[slices.IndexFunc(polls, func(r *registration) bool { return r.f.Tenant == x.Tenant && r.wait.RunID == x.RunID && r.wait.Effect == x.Effect })]
+		r := polls[slices.IndexFunc(polls, func(r *registration) bool {
+			return r.f.Tenant == x.Tenant && r.wait.RunID == x.RunID && r.wait.Effect == x.Effect
+		})]
 		switch x.Outcome {
 		case store.FireFired:
 			r.out.Number, r.row, r.look = 0, nil, false

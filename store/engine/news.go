@@ -3,78 +3,101 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
-	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
-// recordNews records what waits for the end of f's lease: its parked answers, oldest claim first, and then its due timers and deadlines in the order of
-// (fire_at, armed_seq, timer id), all within Collect's bounds (RN-34, TM-29). Payloads are copied into the records answered.
-func (u *unit) recordNews(ctx context.Context, f *flow) (parkedOutcome, error) {
-	all, err := u.recordNewsOf(ctx, []*flow{f})
-	if err != nil {
-		return parkedOutcome{}, err
-	}
-	out := all[f.Key()]
-	if out == nil {
-		return parkedOutcome{}, nil
-	}
-	var answers []*backend.Record
-	for _, r := range out.records {
-		if r.PayloadOf != 0 {
-			answers = append(answers, r)
-		}
-	}
-	return *out, u.loadPayloads(ctx, answers)
+const (
+	// newsOverlap, and the grace, is how long a transaction may take from drawing its numbers, or its now, to its commit, without the looks at the news missing
+	// its rows. What takes longer is the walk's through all.
+	newsOverlap = 10 * time.Second
+	// How far back a pass looks that has no cursor: so many numbers, and so long for what is live or open again.
+	firstNumbers = 50_000
+	firstWindow  = 5 * time.Minute
+)
+
+// newsCursor is where looks at the news go on. A look begins at a mark and ends, maybe some pages later, at what was there by then.
+type newsCursor struct {
+	From  backend.News
+	Cut   bool      // the look goes on at From; else the next one begins
+	Began time.Time // when the look did
+	Marks []newsMark
 }
 
-// recordNewsOf is recordNews for many runs at once, at the cost of one, without payloads. The bounds hold for each run.
-func (u *unit) recordNewsOf(ctx context.Context, flows []*flow) (map[backend.WorkflowKey]*parkedOutcome, error) {
-	out, err := u.recordParkedOf(ctx, flows, false)
+// newsMark says how far numbers were drawn at an instant. What draws a higher one, or has a later instant, is new then.
+type newsMark struct {
+	At          time.Time
+	Event, Wait int64
+}
+
+func (c *newsCursor) sound() bool {
+	for _, m := range c.Marks {
+		if !soundAt(m.At) {
+			return false
+		}
+	}
+	for _, p := range c.From {
+		if !p.At.IsZero() && !soundAt(p.At) {
+			return false
+		}
+	}
+	return len(c.Marks) > 0 && soundAt(c.Began)
+}
+
+// begin begins a look: at the latest mark that is older than the look before by the overlap. So every row behind it was looked at when the transactions that drew
+// its number, or may have drawn a lower one, were over, and when both sides of a pair had had their grace.
+func (c *newsCursor) begin(now time.Time, last backend.Numbers, overlap time.Duration) {
+	if len(c.Marks) == 0 {
+		c.Marks = []newsMark{{now.Add(-firstWindow), max(last.Event-firstNumbers, 0), max(last.Wait-firstNumbers, 0)}}
+	}
+	for len(c.Marks) > 1 && !c.Marks[1].At.After(c.Began.Add(-overlap)) {
+		c.Marks = c.Marks[1:]
+	}
+	if ago := now.Sub(c.Marks[len(c.Marks)-1].At); ago >= overlap/4 || ago < 0 { // pages may follow each other at once
+		c.Marks = append(c.Marks, newsMark{now, last.Event, last.Wait})
+	}
+	m := c.Marks[0]
+	c.Began, c.From = now, backend.News{
+		backend.NewEvents: {Number: m.Event}, backend.NewWaits: {Number: m.Wait}, backend.LiveAgain: {At: m.At}, backend.OpenAgain: {At: m.At},
+	}
+}
+
+// TakeNews implements [store.Repairer].
+func (e *Engine) TakeNews(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (store.Taken[store.UnmetPair], string, error) {
+	limit, hold, err := checkUnmet(grace, limit, hold)
 	if err != nil {
-		return nil, err
+		return store.Taken[store.UnmetPair]{}, "", err
 	}
-	var keys []backend.WorkflowKey
-	for _, f := range flows {
-		if f.LiveTimers > 0 {
-			keys = append(keys, f.Key())
-		}
+	var from newsCursor
+	if err := decodeCursor(cursor, "take_news", "", nil, &from); err != nil {
+		return store.Taken[store.UnmetPair]{}, "", err
 	}
-	if len(keys) == 0 {
-		return out, nil
-	}
-	due, err := u.timersOf(ctx, keys, u.now)
-	due = slices.DeleteFunc(due, func(t *backend.Timer) bool { return t.Class == rendezvous.TimerRun }) // the timer-worker's
-	if err != nil || len(due) == 0 {
-		return out, err
-	}
-	if out == nil {
-		out = map[backend.WorkflowKey]*parkedOutcome{}
-	}
-	for _, f := range flows {
-		if out[f.Key()] == nil {
-			out[f.Key()] = &parkedOutcome{}
-		}
-	}
-	before, added := len(u.ch.Records), map[backend.WorkflowKey]int{}
-	fires := firing{
-		unit:   u,
-		record: func(*flow) bool { return true }, // its driver asks, or its lease is over
-		room: func(f *flow, n int) bool {
-			o := out[f.Key()]
-			if o.more = o.more || len(o.records)+added[f.Key()] == rendezvous.MaxCollect; !o.room(n) {
-				return false
+	var page store.Taken[store.UnmetPair]
+	var c newsCursor
+	_, err = e.update(ctx, "take_news", time.Time{}, func(ctx context.Context, u *unit) error {
+		c = from
+		c.Marks = slices.Clone(from.Marks) // the transaction may be made anew
+		if !c.Cut {
+			last, err := u.tx.LastNumbers(ctx)
+			if err != nil {
+				return err
 			}
-			added[f.Key()]++
-			return true
-		},
+			c.begin(u.now, last, grace+newsOverlap)
+		}
+		found, err := u.tx.UnmetNews(ctx, u.now.Add(-grace), c.From, limit)
+		if err != nil {
+			return err
+		}
+		c.From, c.Cut = found.Next, found.More
+		page.Saturated = found.More
+		// Takes that ran out are TakeUnmet's, which takes each alone.
+		page.Rows, err = u.takeUnmet(ctx, slices.DeleteFunc(found.Rows, func(e *backend.Event) bool { return e.TakeOpen }), hold)
+		return err
+	})
+	if err != nil {
+		return store.Taken[store.UnmetPair]{}, "", err
 	}
-	if _, err := fires.fire(ctx, due); err != nil {
-		return nil, err
-	}
-	for _, r := range u.ch.Records[before:] {
-		o := out[backend.WorkflowKey{Tenant: r.Tenant, ID: r.WorkflowID}]
-		o.records = append(o.records, r)
-	}
-	return out, nil
+	return page, encodeCursor("take_news", "", nil, c), nil
 }

@@ -112,6 +112,11 @@ func (o *offering) readGone(ctx context.Context, keys []backend.WaitKey) error {
 		return err
 	}
 	o.runs, err = o.tx.Runs(ctx, runs)
+	for i, k := range keys {
+		if o.runs[runs[i]] == nil { // pruned: records may be left
+			delete(o.effects, k)
+		}
+	}
 	return err
 }
 

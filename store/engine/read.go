@@ -40,7 +40,11 @@ func fullSize(ctx context.Context, r backend.Reader, key backend.WorkflowKey) (r
 	if err != nil {
 		return 0, 0, err
 	}
-	if w := rows[key]; w != nil && w.Corrupt == nil && w.Head > rendezvous.MaxFullHistory {
+	w := rows[key]
+	if w == nil { // its records may not be gone yet
+		return 0, 0, nil
+	}
+	if w.Corrupt == nil && w.Head > rendezvous.MaxFullHistory {
 		return 0, 0, tooLong("records", rendezvous.MaxFullHistory, w.Head)
 	}
 	if records, bytes, err = r.HistorySize(ctx, key); err != nil {

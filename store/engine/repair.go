@@ -23,9 +23,18 @@ func (p *abandonedPosition) sound() bool {
 
 // AbandonedRuns implements [store.Repairer].
 func (e *Engine) AbandonedRuns(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
+	return e.all().abandonedRuns(ctx, limit, cursor)
+}
+
+// AbandonedRuns implements [store.Repairer].
+func (h *poolHandle) AbandonedRuns(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
+	return h.all().abandonedRuns(ctx, limit, cursor)
+}
+
+func (w enumeration) abandonedRuns(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
 	type position = backend.AbandonedPosition
-	return e.abandoned(ctx, "abandoned_runs", limit, cursor, func(ctx context.Context, r backend.Reader, after position, limit int) (rows []*backend.Workflow, next position, err error) {
-		rows, err = r.Abandoned(ctx, after, limit+1) // one more tells whether this is the last page
+	return w.abandoned(ctx, "abandoned_runs", limit, cursor, func(ctx context.Context, r backend.Reader, after position, limit int) (rows []*backend.Workflow, next position, err error) {
+		rows, err = r.Abandoned(ctx, w.owned, after, limit+1) // one more tells whether this is the last page
 		if len(rows) > limit {
 			rows = rows[:limit]
 			next = backend.AbandonedAt(rows[limit-1])
@@ -36,9 +45,18 @@ func (e *Engine) AbandonedRuns(ctx context.Context, limit int, cursor string) (l
 
 // DueLeases implements [store.Repairer].
 func (e *Engine) DueLeases(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
+	return e.all().dueLeases(ctx, limit, cursor)
+}
+
+// DueLeases implements [store.Repairer].
+func (h *poolHandle) DueLeases(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
+	return h.all().dueLeases(ctx, limit, cursor)
+}
+
+func (w enumeration) dueLeases(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
 	type position = backend.AbandonedPosition
-	return e.abandoned(ctx, "due_leases", limit, cursor, func(ctx context.Context, r backend.Reader, after position, limit int) ([]*backend.Workflow, position, error) {
-		return r.DueLeases(ctx, after, limit)
+	return w.abandoned(ctx, "due_leases", limit, cursor, func(ctx context.Context, r backend.Reader, after position, limit int) ([]*backend.Workflow, position, error) {
+		return r.DueLeases(ctx, w.owned, after, limit)
 	})
 }
 
@@ -95,13 +113,23 @@ const maxResumeRetry = 10 * time.Minute
 
 // TakeWoken implements [store.Repairer].
 func (e *Engine) TakeWoken(ctx context.Context, limit int) (store.Taken[store.ResumeRef], error) {
+	return e.all().takeWoken(ctx, limit)
+}
+
+// TakeWoken implements [store.Repairer].
+func (h *poolHandle) TakeWoken(ctx context.Context, limit int) (store.Taken[store.ResumeRef], error) {
+	return h.all().takeWoken(ctx, limit)
+}
+
+// takeWoken is TakeWoken in the shards that are owned.
+func (w enumeration) takeWoken(ctx context.Context, limit int) (store.Taken[store.ResumeRef], error) {
 	limit, err := rendezvous.PageLimit(limit, rendezvous.DefaultList, rendezvous.MaxList)
 	if err != nil {
 		return store.Taken[store.ResumeRef]{}, err
 	}
 	var taken store.Taken[store.ResumeRef]
-	_, err = e.update(ctx, "take_woken", time.Time{}, func(ctx context.Context, u *unit) error {
-		marks, more, err := u.tx.DueWoken(ctx, limit)
+	_, err = w.update(ctx, "take_woken", time.Time{}, func(ctx context.Context, u *unit) error {
+		marks, more, err := u.tx.DueWoken(ctx, w.owned, limit)
 		if err != nil {
 			return err
 		}

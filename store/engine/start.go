@@ -144,6 +144,9 @@ type holders struct {
 // holders looks ids up without a lock: a start that lands meanwhile makes the insertion stale, and the verb is made anew (RN-15).
 func (u *unit) holders(ctx context.Context, tenant, workflow, run string) (holders, error) {
 	var h holders
+	if err := u.checkRemnants(ctx, tenant, workflow, run); err != nil {
+		return h, err
+	}
 	if run != "" {
 		key := backend.RunKey{Tenant: tenant, ID: run}
 		runs, err := u.tx.Runs(ctx, []backend.RunKey{key})

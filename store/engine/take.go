@@ -31,8 +31,18 @@ func checkHold(hold time.Duration) (time.Duration, error) {
 
 var errTakeLost = errors.New("a worker took it and neither delivered it nor put it off")
 
-// TakeParked implements [store.Redeliverer]. A page is at most one batch of DeliverParked.
+// TakeParked implements [store.Redeliverer].
 func (e *Engine) TakeParked(ctx context.Context, limit int, hold time.Duration) (store.Taken[store.TakenWait], error) {
+	return e.all().takeParked(ctx, limit, hold)
+}
+
+// TakeParked implements [store.Redeliverer].
+func (h *poolHandle) TakeParked(ctx context.Context, limit int, hold time.Duration) (store.Taken[store.TakenWait], error) {
+	return h.all().takeParked(ctx, limit, hold)
+}
+
+// takeParked is TakeParked in the shards that are owned. A page is at most one batch of DeliverParked.
+func (w enumeration) takeParked(ctx context.Context, limit int, hold time.Duration) (store.Taken[store.TakenWait], error) {
 	limit, err := rendezvous.PageLimit(limit, rendezvous.MaxBatchItems, rendezvous.MaxBatchItems)
 	if err != nil {
 		return store.Taken[store.TakenWait]{}, err
@@ -41,8 +51,8 @@ func (e *Engine) TakeParked(ctx context.Context, limit int, hold time.Duration) 
 		return store.Taken[store.TakenWait]{}, err
 	}
 	var taken store.Taken[store.TakenWait]
-	_, err = e.update(ctx, "take_parked", time.Time{}, func(ctx context.Context, u *unit) (err error) {
-		taken, err = u.takeParked(ctx, limit, hold)
+	_, err = w.update(ctx, "take_parked", time.Time{}, func(ctx context.Context, u *unit) (err error) {
+		taken, err = u.takeParked(ctx, w.owned, limit, hold)
 		return err
 	})
 	if err != nil {
@@ -52,8 +62,8 @@ func (e *Engine) TakeParked(ctx context.Context, limit int, hold time.Duration) 
 }
 
 // takeParked sets takes on due waits. A take is written without the workflow's lock: its taker waits for nobody (R7).
-func (u *unit) takeParked(ctx context.Context, limit int, hold time.Duration) (store.Taken[store.TakenWait], error) {
-	rows, more, err := u.tx.DueParked(ctx, limit)
+func (u *unit) takeParked(ctx context.Context, shards []int, limit int, hold time.Duration) (store.Taken[store.TakenWait], error) {
+	rows, more, err := u.tx.DueParked(ctx, shards, limit)
 	taken := store.Taken[store.TakenWait]{Saturated: more}
 	if err != nil || len(rows) == 0 {
 		return taken, err

@@ -15,20 +15,13 @@ const mostUnmet = 10 * time.Minute
 
 // TakeUnmet implements [store.Repairer].
 func (e *Engine) TakeUnmet(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (store.Taken[store.UnmetPair], string, error) {
-	none := store.Taken[store.UnmetPair]{}
-	limit, err := rendezvous.PageLimit(limit, rendezvous.MaxBatchItems, rendezvous.MaxBatchItems)
+	limit, hold, err := checkUnmet(grace, limit, hold)
 	if err != nil {
-		return none, "", err
-	}
-	if hold, err = checkHold(hold); err != nil {
-		return none, "", err
-	}
-	if grace < 0 {
-		return none, "", rendezvous.InvalidField("grace", "%s is negative; give 0s or more", grace)
+		return store.Taken[store.UnmetPair]{}, "", err
 	}
 	after, err := unmetCursor(cursor)
 	if err != nil {
-		return none, "", err
+		return store.Taken[store.UnmetPair]{}, "", err
 	}
 	var page store.Taken[store.UnmetPair]
 	var next string
@@ -51,9 +44,24 @@ func (e *Engine) TakeUnmet(ctx context.Context, grace time.Duration, limit int, 
 		return err
 	})
 	if err != nil {
-		return none, "", err
+		return store.Taken[store.UnmetPair]{}, "", err
 	}
 	return page, next, nil
+}
+
+// checkUnmet resolves what both verbs are given.
+func checkUnmet(grace time.Duration, limit int, hold time.Duration) (int, time.Duration, error) {
+	limit, err := rendezvous.PageLimit(limit, rendezvous.MaxBatchItems, rendezvous.MaxBatchItems)
+	if err != nil {
+		return 0, 0, err
+	}
+	if hold, err = checkHold(hold); err != nil {
+		return 0, 0, err
+	}
+	if grace < 0 {
+		return 0, 0, rendezvous.InvalidField("grace", "%s is negative; give 0s or more", grace)
+	}
+	return limit, hold, nil
 }
 
 // atOnce is how many of the rows one page takes. Of takes that ran out together nobody knows which event it was that ended its worker: each of those makes a

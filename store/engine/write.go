@@ -39,6 +39,9 @@ func (w *writing) prepare(ctx context.Context) error {
 		if taken := runs[key]; taken != nil {
 			return runTaken(taken)
 		}
+		if err := w.checkRemnants(ctx, w.f.Tenant, "", next); err != nil {
+			return err
+		}
 	}
 	var keys []backend.WaitKey
 	for _, r := range w.b.records {

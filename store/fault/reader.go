@@ -193,14 +193,14 @@ func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.Wo
 }
 
 // Abandoned implements [backend.Reader].
-func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
-	return through(ctx, r.at, func() ([]*backend.Workflow, error) { return r.inner.Abandoned(ctx, after, limit) })
+func (r *reader) Abandoned(ctx context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
+	return through(ctx, r.at, func() ([]*backend.Workflow, error) { return r.inner.Abandoned(ctx, shards, after, limit) })
 }
 
 // DueLeases implements [backend.Reader].
-func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+func (r *reader) DueLeases(ctx context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
 	return paged(ctx, r.at, func() ([]*backend.Workflow, backend.AbandonedPosition, error) {
-		return r.inner.DueLeases(ctx, after, limit)
+		return r.inner.DueLeases(ctx, shards, after, limit)
 	})
 }
 
@@ -222,4 +222,14 @@ func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFil
 // EventsOfOp implements [backend.Reader].
 func (r *reader) EventsOfOp(ctx context.Context, tenant, op string, purged bool, after int64, limit int) ([]*backend.Event, error) {
 	return through(ctx, r.at, func() ([]*backend.Event, error) { return r.inner.EventsOfOp(ctx, tenant, op, purged, after, limit) })
+}
+
+// Closed implements [backend.Reader].
+func (r *reader) Closed(ctx context.Context, before time.Time, after backend.ClosedPosition, limit int) ([]*backend.Workflow, error) {
+	return through(ctx, r.at, func() ([]*backend.Workflow, error) { return r.inner.Closed(ctx, before, after, limit) })
+}
+
+// RemnantOf implements [backend.Reader].
+func (r *reader) RemnantOf(ctx context.Context, flow backend.WorkflowKey, run backend.RunKey) (*backend.Remnant, error) {
+	return through(ctx, r.at, func() (*backend.Remnant, error) { return r.inner.RemnantOf(ctx, flow, run) })
 }

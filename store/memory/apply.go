@@ -72,6 +72,7 @@ func (t *transaction) checkLocks(c *backend.Changes) error {
 	for _, k := range c.GoneTimers {
 		need = append(need, flowOfTimer(k))
 	}
+	need = append(need, c.GoneWorkflows...)
 	for _, k := range need {
 		if _, ok := held[k]; !ok {
 			return misuse(fmt.Sprintf("changes what belongs to workflow %q of tenant %q without its lock", k.ID, k.Tenant))
@@ -102,7 +103,8 @@ func (t *transaction) stale(c *backend.Changes) bool {
 	return taken(t.workflows, c.NewWorkflows) || taken(t.runs, c.NewRuns) || taken(t.events, c.NewEvents) || taken(t.waits, c.NewWaits) ||
 		taken(t.batches, c.NewBatches) || t.recorded(c.Records) || absent(t.workflows, c.Workflows) || absent(t.runs, c.Runs) ||
 		moved(t.events, c.Events, eventVersion) || moved(t.waits, c.Waits, waitVersion) || moved(t.waits, c.GoneWaits, waitVersion) ||
-		taken(t.leases, c.NewShardLeases) || absent(t.leases, c.ShardLeases)
+		taken(t.leases, c.NewShardLeases) || absent(t.leases, c.ShardLeases) ||
+		t.pruned(c)
 }
 
 type keyed[K comparable] interface{ Key() K }
@@ -236,6 +238,7 @@ func (t *transaction) commit() {
 	t.commitMarks(c)
 	t.changeTimers(c)
 	t.changeShards(c)
+	t.prune(c)
 }
 
 // write adds a record, with a copy of the payload it takes from an event.
@@ -262,7 +265,7 @@ func (t *transaction) write(r *backend.Record) {
 func (t *transaction) changeWorkflow(w *backend.Workflow) {
 	old, next := t.workflows[w.Key()], copyWorkflow(w)
 	if old.StartedAt.Equal(next.StartedAt) && old.LeaseOwner == next.LeaseOwner && old.LeaseExpires.Equal(next.LeaseExpires) &&
-		old.Status == next.Status && old.Corrupt == nil && next.Corrupt == nil {
+		old.Status == next.Status && old.ClosedAt.Equal(next.ClosedAt) && old.Corrupt == nil && next.Corrupt == nil {
 		t.workflows[w.Key()] = next
 		return
 	}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -16,6 +17,9 @@ func driven(w *backend.Workflow, now time.Time) bool {
 	return w.LeaseOwner != "" && w.LeaseExpires.After(now)
 }
 
+// within reports whether a shard is among those asked for: nil is all.
+func within(shards []int, shard int) bool { return shards == nil || slices.Contains(shards, shard) }
+
 // workable reports whether a parked wait can be worked now: its run is there, unsealed and free, and nobody has taken the wait.
 func (r *reader) workable(w *backend.Wait) bool {
 	if w.TakeUntil.After(r.now) && !w.TakeSettled {
@@ -26,7 +30,7 @@ func (r *reader) workable(w *backend.Wait) bool {
 }
 
 // DueParked implements [backend.Tx].
-func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait, bool, error) {
+func (t *transaction) DueParked(ctx context.Context, shards []int, limit int) ([]*backend.Wait, bool, error) {
 	if err := alive(ctx); err != nil {
 		return nil, false, err
 	}
@@ -36,7 +40,7 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 			if x.at.After(t.now) || len(due[name]) > limit {
 				break
 			}
-			if t.workable(t.waitsByNum[x.number]) {
+			if w := t.waitsByNum[x.number]; within(shards, w.Shard) && t.workable(w) {
 				due[name] = append(due[name], x)
 			}
 		}
@@ -50,7 +54,7 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 }
 
 // DueWoken implements [backend.Tx].
-func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, error) {
+func (t *transaction) DueWoken(ctx context.Context, shards []int, limit int) ([]*backend.Woken, bool, error) {
 	if err := alive(ctx); err != nil {
 		return nil, false, err
 	}
@@ -60,7 +64,7 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 			if m.at.After(t.now) || len(due[name]) > limit {
 				break
 			}
-			if !driven(t.workflows[m.key], t.now) {
+			if w := t.workflows[m.key]; within(shards, w.Shard) && !driven(w, t.now) {
 				due[name] = append(due[name], m)
 			}
 		}
@@ -111,12 +115,81 @@ func (t *transaction) unmetAt(s *sides, before time.Time, after int64, limit int
 			return
 		}
 		e := t.eventsByNum[number]
-		if e.LiveSince.After(before) || e.TakeUntil.After(t.now) || !e.ExpiresAt.IsZero() && !e.ExpiresAt.After(t.now) {
+		if e.LiveSince.After(before) || !t.offerable(e) {
 			continue
 		}
 		unmet[number] = struct{}{}
 		n++
 	}
+}
+
+// UnmetNews implements [backend.Tx]. It goes over the same meetings: its walks end where they are.
+func (t *transaction) UnmetNews(ctx context.Context, before time.Time, from backend.News, limit int) (backend.NewsPage, error) {
+	if err := alive(ctx); err != nil {
+		return backend.NewsPage{}, err
+	}
+	var walks [backend.NewsWalks]fair.Look
+	for i, place := range from {
+		walks[i].End = place
+	}
+	for _, o := range t.tenants {
+		for m := range o.unmet {
+			t.newsAt(t.meets[m], before, from, &walks)
+		}
+	}
+	for i := range walks { // a row leads to one event, by whichever key
+		slices.SortFunc(walks[i].Finds, func(a, b fair.Find) int { return cmp.Or(a.Compare(b.Place), cmp.Compare(a.Event, b.Event)) })
+		walks[i].Finds = slices.CompactFunc(walks[i].Finds, func(a, b fair.Find) bool { return a.Compare(b.Place) == 0 })
+	}
+	numbers, page := fair.News(&walks, limit)
+	for _, number := range numbers {
+		page.Rows = append(page.Rows, copyEvent(t.eventsByNum[number], false))
+	}
+	return page, nil
+}
+
+// newsAt adds what the walks find at one meeting.
+func (t *transaction) newsAt(s *sides, before time.Time, from backend.News, walks *[backend.NewsWalks]fair.Look) {
+	find := func(walk int, p backend.Place, e *backend.Event) {
+		if p.Compare(from[walk]) > 0 {
+			walks[walk].Finds = append(walks[walk].Finds, fair.Find{Place: p, Tenant: e.Tenant, Event: e.Number})
+		}
+	}
+	var apart []*backend.Event
+	for number := range s.events.all() {
+		if e := t.eventsByNum[number]; !e.LiveSince.After(before) && t.offerable(e) {
+			apart = append(apart, e)
+		}
+	}
+	met := false
+	for number := range s.waits.all() {
+		w := t.waitsByNum[number]
+		first := slices.IndexFunc(apart, func(e *backend.Event) bool { return w.From == "" || w.From == e.Source })
+		if w.OpenSince.After(before) {
+			continue
+		}
+		if met = true; first < 0 {
+			continue
+		}
+		find(backend.NewWaits, backend.Place{Number: number}, apart[first])
+		if !w.OpenSince.Equal(w.RegisteredAt) {
+			find(backend.OpenAgain, backend.Place{At: w.OpenSince, Number: number}, apart[first])
+		}
+	}
+	for _, e := range apart {
+		if !met {
+			return
+		}
+		find(backend.NewEvents, backend.Place{Number: e.Number}, e)
+		if !e.LiveSince.Equal(e.ReceivedAt) {
+			find(backend.LiveAgain, backend.Place{At: e.LiveSince, Number: e.Number}, e)
+		}
+	}
+}
+
+// offerable reports whether the event is in time and in nobody's hands.
+func (t *transaction) offerable(e *backend.Event) bool {
+	return !e.TakeUntil.After(t.now) && (e.ExpiresAt.IsZero() || e.ExpiresAt.After(t.now))
 }
 
 // settled reports whether one of the waits could have been met since before.
@@ -168,6 +241,9 @@ func draw(ctx context.Context, last *int64, n int) ([]int64, error) {
 	}
 	return drawn, nil
 }
+
+// LastNumbers implements [backend.Tx].
+func (t *transaction) LastNumbers(ctx context.Context) (backend.Numbers, error) { return t.Given(ctx) }
 
 func misuse(what string) error {
 	return rendezvous.Errorf(rendezvous.CodeInvalid, "store/memory: the transaction %s; this is an error of the program", what)

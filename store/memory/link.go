@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store/backend"
@@ -158,6 +159,29 @@ func (t *tables) linkEffect(effect backend.WaitKey, rec *record) {
 		t.named[run] = newSorted(cmp.Compare[string])
 	}
 	t.named[run].insert(effect.Effect)
+}
+
+// unlinkEffect takes such a record out.
+func (t *tables) unlinkEffect(effect backend.WaitKey, rec *record) {
+	run := backend.RunKey{Tenant: effect.Tenant, ID: effect.RunID}
+	same := func(o *record) bool { return o == rec }
+	if open := t.openings[run]; open != nil {
+		if open.remove(opening{seq: rec.Seq}); open.len() == 0 {
+			delete(t.openings, run)
+		}
+	}
+	if t.failures[run] = slices.DeleteFunc(t.failures[run], same); len(t.failures[run]) == 0 {
+		delete(t.failures, run)
+	}
+	if t.effects[effect] = slices.DeleteFunc(t.effects[effect], same); len(t.effects[effect]) > 0 {
+		return
+	}
+	delete(t.effects, effect)
+	if names := t.named[run]; names != nil {
+		if names.remove(effect.Effect); names.len() == 0 {
+			delete(t.named, run)
+		}
+	}
 }
 
 func (t *tables) closeEffect(run backend.RunKey, effect backend.WaitKey, attempt int) {

@@ -186,7 +186,7 @@ func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.Wo
 }
 
 // Abandoned implements [backend.Reader].
-func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
+func (r *reader) Abandoned(ctx context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
@@ -200,6 +200,9 @@ func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition,
 			break
 		}
 		w := r.workflows[l.key]
+		if !within(shards, w.Shard) {
+			continue
+		}
 		c := copyWorkflow(w)
 		c.LeaseExpires = w.LeaseExpires
 		rows = append(rows, c)
@@ -208,7 +211,7 @@ func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition,
 }
 
 // DueLeases implements [backend.Reader].
-func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+func (r *reader) DueLeases(ctx context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
 	if err := alive(ctx); err != nil {
 		return nil, backend.AbandonedPosition{}, err
 	}
@@ -221,7 +224,7 @@ func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition,
 		if l.at.After(r.now) {
 			break
 		}
-		if own := due[l.key.Tenant]; len(own) <= limit {
+		if own := due[l.key.Tenant]; len(own) <= limit && within(shards, r.workflows[l.key].Shard) {
 			due[l.key.Tenant] = append(own, l)
 		}
 	}

@@ -35,6 +35,8 @@ func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Posi
 	case backend.Batches:
 		key := backend.BatchKey{Tenant: after.Tenant, RunID: after.ID, ID: after.Part}
 		err = behind(r.batches, key, room, func(b *backend.Batch) error { p.AddBatch(copyBatch(b)); return nil })
+	case backend.Left:
+		err = behind(r.remnants, run, room, func(x *backend.Remnant) error { p.AddRemnant(copied(x)); return nil })
 	case backend.Events:
 		err = behind(r.byNumber(), number(after.Number), room, func(e *backend.Event) error { return p.AddEvent(copyEvent(e, true)) })
 	case backend.Waits:
@@ -109,7 +111,7 @@ func (r *reader) scanHistories(after backend.WorkflowKey, seq int64, room func()
 // About implements [backend.Source].
 func (r *reader) About(_ context.Context, kind backend.Kind) (int64, error) {
 	n := map[backend.Kind]int{
-		backend.Workflows: len(r.workflows), backend.Runs: len(r.runs), backend.Batches: len(r.batches), backend.Events: len(r.events),
+		backend.Workflows: len(r.workflows), backend.Runs: len(r.runs), backend.Batches: len(r.batches), backend.Left: len(r.remnants), backend.Events: len(r.events),
 		backend.Waits: len(r.waits), backend.Marks: len(r.woken), backend.Timers: len(r.timers), backend.ShardLeases: len(r.leases),
 	}[kind]
 	if kind == backend.History {

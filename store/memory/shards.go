@@ -30,7 +30,7 @@ func (r *reader) Heads(
 		if len(rows) >= limit {
 			break
 		}
-		if (o.Tenant == "" || o.Tenant == p.key.Tenant) && (o.Shards == nil || slices.Contains(o.Shards, p.shard)) {
+		if (o.Tenant == "" || o.Tenant == p.key.Tenant) && within(o.Shards, p.shard) {
 			w := r.workflows[p.key]
 			rows = append(rows, backend.WorkflowHead{Shard: p.shard, Key: p.key, Head: w.Head, Status: w.Status})
 		}

@@ -12,6 +12,9 @@ import (
 type tables struct {
 	workflows map[backend.WorkflowKey]*backend.Workflow
 	leased    *sorted[leaseEnd] // workflows with an owner
+	closed    *sorted[closing]  // closed ones, by closed_at
+	remnants  map[backend.RunKey]*backend.Remnant
+	left      map[backend.WorkflowKey]int // remnants of a workflow
 	runs      map[backend.RunKey]*backend.Run
 	chains    map[backend.WorkflowKey]*sorted[runPlace]
 	batches   map[backend.BatchKey]*backend.Batch
@@ -80,6 +83,10 @@ type (
 		at  time.Time
 		key backend.WorkflowKey
 	}
+	closing struct {
+		at  time.Time
+		key backend.WorkflowKey
+	}
 	start struct { // newest first
 		at time.Time
 		id string
@@ -123,16 +130,19 @@ func compareKeys(a, b backend.WorkflowKey) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
 }
 
-func compareMarks(a, b mark) int    { return cmp.Or(a.at.Compare(b.at), compareKeys(a.key, b.key)) }
-func compareEnds(a, b leaseEnd) int { return compareMarks(mark(a), mark(b)) }
-func compareStarts(a, b start) int  { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.id, b.id)) }
+func compareMarks(a, b mark) int       { return cmp.Or(a.at.Compare(b.at), compareKeys(a.key, b.key)) }
+func compareEnds(a, b leaseEnd) int    { return compareMarks(mark(a), mark(b)) }
+func compareClosings(a, b closing) int { return compareMarks(mark(a), mark(b)) }
+func compareStarts(a, b start) int     { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.id, b.id)) }
+
 func comparePlaces(a, b runPlace) int {
 	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.id, b.id))
 }
 
 func newTables() tables {
 	return tables{
-		workflows: map[backend.WorkflowKey]*backend.Workflow{}, leased: newSorted(compareEnds),
+		workflows: map[backend.WorkflowKey]*backend.Workflow{}, leased: newSorted(compareEnds), closed: newSorted(compareClosings),
+		remnants: map[backend.RunKey]*backend.Remnant{}, left: map[backend.WorkflowKey]int{},
 		runs: map[backend.RunKey]*backend.Run{}, chains: map[backend.WorkflowKey]*sorted[runPlace]{},
 		batches: map[backend.BatchKey]*backend.Batch{}, histories: map[backend.WorkflowKey]*history{}, effects: map[backend.WaitKey][]*record{},
 		openings: map[backend.RunKey]*sorted[opening]{}, failures: map[backend.RunKey][]*record{}, claimed: map[backend.WaitKey]*backend.Event{},
@@ -188,6 +198,9 @@ func (t *tables) linkWorkflow(w *backend.Workflow) {
 		t.leased.insert(leaseEnd{w.LeaseExpires, w.Key()})
 	}
 	t.linkHead(w)
+	if !w.ClosedAt.IsZero() {
+		t.closed.insert(closing{w.ClosedAt, w.Key()})
+	}
 	t.linkMark(t.woken[w.Key()])
 }
 
@@ -195,6 +208,7 @@ func (t *tables) unlinkWorkflow(w *backend.Workflow) {
 	t.unlinkMark(t.woken[w.Key()])
 	t.unlinkHead(w)
 	t.leased.remove(leaseEnd{w.LeaseExpires, w.Key()})
+	t.closed.remove(closing{w.ClosedAt, w.Key()})
 	t.tenant(w.Tenant).started.remove(start{w.StartedAt, w.ID})
 	delete(t.workflows, w.Key())
 }
@@ -209,7 +223,10 @@ func (t *tables) linkRun(r *backend.Run) {
 }
 
 func (t *tables) unlinkRun(r *backend.Run) {
-	t.chains[backend.WorkflowKey{Tenant: r.Tenant, ID: r.WorkflowID}].remove(runPlace{r.FirstSeq, r.ID})
+	key := backend.WorkflowKey{Tenant: r.Tenant, ID: r.WorkflowID}
+	if t.chains[key].remove(runPlace{r.FirstSeq, r.ID}); t.chains[key].len() == 0 {
+		delete(t.chains, key)
+	}
 	delete(t.runs, r.Key())
 }
 

@@ -139,7 +139,7 @@ func (r *reader) ExpiredTimers(
 			break
 		}
 		x := r.timers[p.key]
-		if (o.Tenant == "" || o.Tenant == x.Tenant) && (o.Shards == nil || slices.Contains(o.Shards, x.Shard)) {
+		if (o.Tenant == "" || o.Tenant == x.Tenant) && within(o.Shards, x.Shard) {
 			rows = append(rows, copyTimer(x))
 		}
 	}

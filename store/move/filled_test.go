@@ -27,6 +27,10 @@ const odd = `"quoted" \back {brace, ünïcode 漢 ' ]`
 func fill(t *testing.T, h *storetest.Harness) *world {
 	t.Helper()
 	f, w := h.FixOf(t, "acme"), &world{}
+	gone := f.Start().Continue()
+	gone.Conclude(rendezvous.StatusCompleted)
+	h.Prune(t, h.Now(t), 0) // its records stay
+	h.Advance(time.Microsecond)
 	w.answered = f.Start()
 	w.answered.Waits("w", "paid", storetest.K("order", "1"))
 	w.paid = storetest.EventOf("paid", storetest.K("order", "1"))

@@ -17,7 +17,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/storetest"
 )
 
-const shards = 16
+const shards = rendezvous.DefaultShards
 
 var migrated = pgtest.NewTemplate(postgres.Migrate)
 

@@ -64,7 +64,7 @@ func (t *Tally) add(p *backend.Page) {
 
 // each visits the rows of a page.
 func each(p *backend.Page, visit func(v reflect.Value)) {
-	for _, rows := range [...]any{p.NewWorkflows, p.NewRuns, p.Records, p.NewBatches, p.NewEvents, p.NewWaits, p.Woken, p.Timers, p.NewShardLeases} {
+	for _, rows := range [...]any{p.NewWorkflows, p.NewRuns, p.Records, p.NewBatches, p.Remnants, p.NewEvents, p.NewWaits, p.Woken, p.Timers, p.NewShardLeases} {
 		for v, i := reflect.ValueOf(rows), 0; i < v.Len(); i++ {
 			visit(v.Index(i).Elem())
 		}
@@ -149,7 +149,7 @@ func layout() string {
 		}
 	}
 	for _, t := range [...]reflect.Type{
-		reflect.TypeFor[backend.Workflow](), reflect.TypeFor[backend.Run](), reflect.TypeFor[backend.Record](), reflect.TypeFor[backend.Batch](),
+		reflect.TypeFor[backend.Workflow](), reflect.TypeFor[backend.Run](), reflect.TypeFor[backend.Record](), reflect.TypeFor[backend.Batch](), reflect.TypeFor[backend.Remnant](),
 		reflect.TypeFor[backend.Event](), reflect.TypeFor[backend.Wait](), reflect.TypeFor[backend.Woken](),
 		reflect.TypeFor[backend.Timer](), reflect.TypeFor[backend.ShardLease](),
 	} {

@@ -44,6 +44,7 @@ func (t *transaction) Apply(ctx context.Context, c *backend.Changes) error {
 	w.timers(c)
 	w.insertBatches(c.NewBatches)
 	w.marks(c)
+	w.prune(c)
 	return t.send(ctx, w)
 }
 

@@ -140,6 +140,14 @@ func integers[T any](rows []T, value func(T) int) array {
 	return a
 }
 
+// integersOrNull is a list of numbers as a parameter, NULL where there is no list.
+func integersOrNull(list []int) any {
+	if list == nil {
+		return nil
+	}
+	return integers(list, func(n int) int { return n })
+}
+
 func booleans[T any](rows []T, value func(T) bool) array {
 	a := arrayHeader(pgtype.BoolOID, len(rows), 1)
 	for _, row := range rows {

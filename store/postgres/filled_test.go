@@ -93,7 +93,7 @@ func prepare(ctx context.Context, url string, statements ...string) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{"workflows", "runs", "history", "batches", "events", "event_keys", "dead_keys", "waits", "wait_keys", "woken", "timers", "shard_leases", "members"} {
+	for _, table := range []string{"workflows", "runs", "history", "batches", "events", "event_keys", "dead_keys", "waits", "wait_keys", "woken", "timers", "shard_leases", "members", "remnants"} {
 		if _, err := conn.Exec(ctx, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)"); err != nil {
 			return errors.Join(err, conn.Close(ctx))
 		}

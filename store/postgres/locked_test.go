@@ -15,14 +15,14 @@ func TestLockedRowsArePassedOver(t *testing.T) {
 	// Each page is of one row: what is locked outside it is handed out to nobody else meanwhile.
 	pages := map[string]func(ctx context.Context, tx backend.Tx) (string, error){
 		"DueParked": func(ctx context.Context, tx backend.Tx) (string, error) {
-			rows, _, err := tx.DueParked(ctx, 1)
+			rows, _, err := tx.DueParked(ctx, nil, 1)
 			if err != nil || len(rows) == 0 {
 				return "", err
 			}
 			return rows[0].RunID, nil
 		},
 		"DueWoken": func(ctx context.Context, tx backend.Tx) (string, error) {
-			rows, _, err := tx.DueWoken(ctx, 1)
+			rows, _, err := tx.DueWoken(ctx, nil, 1)
 			if err != nil || len(rows) == 0 {
 				return "", err
 			}

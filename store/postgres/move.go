@@ -33,6 +33,8 @@ func (r *reader) walk(ctx context.Context, kind backend.Kind, after backend.Posi
 		sql, key = scanHistorySQL, []any{after.Tenant, after.ID, after.Number}
 	case backend.Batches:
 		sql, key = scanBatchesSQL, []any{after.Tenant, after.ID, after.Part}
+	case backend.Left:
+		sql, key = scanRemnantsSQL, []any{after.Tenant, after.ID}
 	case backend.Events:
 		sql, key = scanEventsSQL, []any{after.Number}
 	case backend.Waits:
@@ -92,6 +94,9 @@ func (r *reader) fetch(ctx context.Context, kind backend.Kind, rows []found, p *
 	case backend.Batches:
 		at := func(f found) backend.BatchKey { return backend.BatchKey{Tenant: f.Tenant, RunID: f.ID, ID: f.Part} }
 		return fetch(ctx, rows, r.Batches, at, func(_ found, b *backend.Batch) error { p.AddBatch(b); return nil })
+	case backend.Left:
+		at := func(f found) backend.RunKey { return backend.RunKey{Tenant: f.Tenant, ID: f.ID} }
+		return fetch(ctx, rows, r.remnantsAt, at, func(_ found, x *backend.Remnant) error { p.AddRemnant(x); return nil })
 	case backend.Events:
 		whole := func(ctx context.Context, numbers []int64) (map[int64]*backend.Event, error) {
 			return r.EventsByNumber(ctx, numbers, true)

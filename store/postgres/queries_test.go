@@ -134,13 +134,13 @@ var queries = []query{
 		return ask(tx.CountWorkflows(ctx, "acme", backend.WorkflowFilter{}, 100))
 	}},
 	{"Abandoned", 8, func(ctx context.Context, tx backend.Tx) error {
-		return ask(tx.Abandoned(ctx, backend.AbandonedPosition{}, 10))
+		return ask(tx.Abandoned(ctx, nil, backend.AbandonedPosition{}, 10))
 	}},
 	{"DueLeases", 8, func(ctx context.Context, tx backend.Tx) error {
-		return ask3(tx.DueLeases(ctx, backend.AbandonedPosition{}, 10))
+		return ask3(tx.DueLeases(ctx, nil, backend.AbandonedPosition{}, 10))
 	}},
 	{"DueLeases, a later page", 8, func(ctx context.Context, tx backend.Tx) error {
-		return ask3(tx.DueLeases(ctx, backend.AbandonedPosition{Set: true, Expires: tx.Now().Add(-time.Hour), Key: live1}, 10))
+		return ask3(tx.DueLeases(ctx, nil, backend.AbandonedPosition{Set: true, Expires: tx.Now().Add(-time.Hour), Key: live1}, 10))
 	}},
 	// The 5,000 dead letters are among what it counts, and the timers, and those of them that are due.
 	{"Depths", 25_200, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Depths(ctx, 10_000)) }},
@@ -188,14 +188,28 @@ var queries = []query{
 	{"OldLetters, a later page", 30, func(ctx context.Context, tx backend.Tx) error {
 		return ask3(tx.OldLetters(ctx, tx.Now(), backend.LetterPosition{Set: true, At: tx.Now().Add(-time.Hour), Number: 22_000}, 10))
 	}},
+	{"Closed", 10, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.Closed(ctx, tx.Now(), backend.ClosedPosition{}, 10))
+	}},
+	{"Closed, a later page", 10, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.Closed(ctx, tx.Now(), backend.ClosedPosition{Set: true, Closed: tx.Now().Add(-20 * time.Hour), Key: live1}, 10))
+	}},
+	{"SW-27 Closed on a quiet tick", 0, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.Closed(ctx, tx.Now().Add(-48*time.Hour), backend.ClosedPosition{}, 10))
+	}},
+	{"RemnantOf", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.RemnantOf(ctx, live1, run1)) }},
+	{"SW-27 Remnants on a quiet tick", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.Remnants(ctx, 10)) }},
+	{"Scan of remnants", 0, scan(backend.Left, backend.Position{Tenant: "acme", ID: "done-5"})},
 	// S8: nothing is old.
 	{"OldLetters on a quiet tick", 2, func(ctx context.Context, tx backend.Tx) error {
 		return ask3(tx.OldLetters(ctx, tx.Now().Add(-time.Hour), backend.LetterPosition{}, 10))
 	}},
 	{"NewEventNumbers", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.NewEventNumbers(ctx, 10)) }},
 	// Each row and its workflow; once to find the tenant, once to take, once to see whether there is more.
-	{"DueParked", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueParked(ctx, 10)) }},
-	{"DueWoken", 50, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueWoken(ctx, 10)) }},
+	{"DueParked", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueParked(ctx, nil, 10)) }},
+	{"DueWoken", 50, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueWoken(ctx, nil, 10)) }},
+	{"DueParked of some shards", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueParked(ctx, []int{0, 1}, 10)) }},
+	{"DueWoken of some shards", 50, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.DueWoken(ctx, []int{0, 1}, 10)) }},
 	// A page of ten: once for the keys, once for the rows.
 	{"Scan of workflows", 20, scan(backend.Workflows, backend.Position{Tenant: "acme", ID: "done-5"})},
 	{"Scan of runs", 20, scan(backend.Runs, backend.Position{Tenant: "acme", ID: "done-5"})},
@@ -224,6 +238,18 @@ var queries = []query{
 	{"Scan of timers", 20, scan(backend.Timers, backend.Position{Tenant: "acme", ID: "live-0", Part: "future-1"})},
 	{"Scan of leases", 20, scan(backend.ShardLeases, backend.Position{ID: "timer", Number: 5})},
 	{"UnmetEvents", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.UnmetEvents(ctx, tx.Now(), 0, 10)) }},
+	{"LastNumbers", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.LastNumbers(ctx)) }},
+	{"SW-34 UnmetNews of all", 400, func(ctx context.Context, tx backend.Tx) error {
+		return ask(tx.UnmetNews(ctx, tx.Now(), backend.News{}, 10))
+	}},
+	{"SW-34 UnmetNews", 20, func(ctx context.Context, tx backend.Tx) error {
+		last, err := tx.LastNumbers(ctx)
+		if err != nil {
+			return err
+		}
+		lately := backend.Place{At: tx.Now()}
+		return ask(tx.UnmetNews(ctx, tx.Now(), backend.News{{Number: last.Event - 3}, {Number: last.Wait - 3}, lately, lately}, 10))
+	}},
 }
 
 // S8 and the issue: the cost of what the store runs follows what it answers and writes, not what is finished, whatever the statistics say.
@@ -403,5 +429,8 @@ func checkDriving(t *testing.T, b *postgres.Backend, seen *observer, url string)
 	run("PurgeDeadLetters", func() error {
 		return ask(tenant.PurgeDeadLetters(ctx, store.Selection{Events: letter}, operator, "op2", now))
 	})
+	run("PruneWorkflows", func() error { return ask(s.PruneWorkflows(ctx, time.Now().Add(-22*time.Hour), 3, "")) })
+	run("PruneRecords", func() error { return ask(s.PruneRecords(ctx, 5)) })
+	run("PruneRecords, the last", func() error { return ask(s.PruneRecords(ctx, 50)) })
 	run("CancelRun now", func() error { return ask(tenant.CancelRun(ctx, id, nil, "", true, now)) })
 }

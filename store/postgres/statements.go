@@ -65,6 +65,10 @@ var (
 	newestEventsSQL string
 	//go:embed sql/newest_waits.sql
 	newestWaitsSQL string
+	//go:embed sql/news_of_events.sql
+	newsOfEventsSQL string
+	//go:embed sql/news_of_waits.sql
+	newsOfWaitsSQL string
 	//go:embed sql/open_effects.sql
 	openEffectsSQL string
 	//go:embed sql/open_waits.sql
@@ -257,6 +261,30 @@ var (
 
 // The statements of retention (retention.go).
 var (
+	//go:embed sql/closed.sql
+	closedSQL string
+	//go:embed sql/remnant_of.sql
+	remnantOfSQL string
+	//go:embed sql/remnants.sql
+	remnantsSQL string
+	//go:embed sql/left_records.sql
+	leftRecordsSQL string
+	//go:embed sql/left_batches.sql
+	leftBatchesSQL string
+	//go:embed sql/delete_workflows.sql
+	deleteWorkflowsSQL string
+	//go:embed sql/delete_runs.sql
+	deleteRunsSQL string
+	//go:embed sql/insert_remnants.sql
+	insertRemnantsSQL string
+	//go:embed sql/delete_history.sql
+	deleteHistorySQL string
+	//go:embed sql/delete_batches.sql
+	deleteBatchesSQL string
+	//go:embed sql/delete_remnants.sql
+	deleteRemnantsSQL string
+	//go:embed sql/remnants_at.sql
+	remnantsAtSQL string
 	//go:embed sql/old_letters.sql
 	oldLettersSQL string
 	//go:embed sql/old_letter_tenants.sql
@@ -273,6 +301,8 @@ var (
 	scanHistorySQL string
 	//go:embed sql/scan_batches.sql
 	scanBatchesSQL string
+	//go:embed sql/scan_remnants.sql
+	scanRemnantsSQL string
 	//go:embed sql/scan_events.sql
 	scanEventsSQL string
 	//go:embed sql/scan_waits.sql

@@ -92,8 +92,8 @@ func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.Wo
 }
 
 // Abandoned implements [backend.Reader].
-func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
-	tenants, err := r.leasedTenants(ctx, after, limit)
+func (r *reader) Abandoned(ctx context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
+	tenants, err := r.leasedTenants(ctx, shards, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -101,19 +101,19 @@ func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition,
 	for i, t := range tenants {
 		places[i] = fair.Place[backend.Workflow]{Tenant: t, Most: limit}
 	}
-	rows, err := r.leasesDue(ctx, after, places)
+	rows, err := r.leasesDue(ctx, shards, after, places)
 	return rows[:min(limit, len(rows))], err
 }
 
 // DueLeases implements [backend.Reader].
-func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
-	tenants, err := r.leasedTenants(ctx, after, limit+1)
+func (r *reader) DueLeases(ctx context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	tenants, err := r.leasedTenants(ctx, shards, after, limit+1)
 	if err != nil {
 		return nil, backend.AbandonedPosition{}, err
 	}
 	tenantOf := func(w *backend.Workflow) string { return w.Tenant }
 	rows, last, err := fair.Walk(tenants, limit, tenantOf, backend.CompareAbandoned, func(places []fair.Place[backend.Workflow]) ([]*backend.Workflow, error) {
-		return r.leasesDue(ctx, after, places)
+		return r.leasesDue(ctx, shards, after, places)
 	})
 	if last == nil || err != nil {
 		return rows, backend.AbandonedPosition{}, err
@@ -122,7 +122,7 @@ func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition,
 }
 
 // leasedTenants are tenants with leases that ran out, behind a place, the longest over first.
-func (r *reader) leasedTenants(ctx context.Context, after backend.AbandonedPosition, most int) ([]string, error) {
+func (r *reader) leasedTenants(ctx context.Context, shards []int, after backend.AbandonedPosition, most int) ([]string, error) {
 	expires := after.Expires
 	if !after.Set {
 		expires = startOfTime
@@ -131,12 +131,14 @@ func (r *reader) leasedTenants(ctx context.Context, after backend.AbandonedPosit
 	err := r.query(ctx, leasedTenantsSQL, func(c *columns) error {
 		tenants = append(tenants, c.Text())
 		return nil
-	}, r.now, int64(most), expires, after.Key.Tenant, after.Key.ID)
+	}, r.now, int64(most), expires, after.Key.Tenant, after.Key.ID, integersOrNull(shards))
 	return tenants, err
 }
 
 // leasesDue are the leases that ran out of those places; a tenant's queue begins behind a place in the order of all.
-func (r *reader) leasesDue(ctx context.Context, after backend.AbandonedPosition, places []fair.Place[backend.Workflow]) ([]*backend.Workflow, error) {
+func (r *reader) leasesDue(
+	ctx context.Context, shards []int, after backend.AbandonedPosition, places []fair.Place[backend.Workflow],
+) ([]*backend.Workflow, error) {
 	begins := func(p fair.Place[backend.Workflow]) (time.Time, string) {
 		if p.After != nil {
 			return p.After.LeaseExpires, p.After.ID
@@ -147,7 +149,7 @@ func (r *reader) leasesDue(ctx context.Context, after backend.AbandonedPosition,
 		texts(places, func(p fair.Place[backend.Workflow]) string { return p.Tenant }),
 		instants(places, func(p fair.Place[backend.Workflow]) time.Time { at, _ := begins(p); return at }),
 		texts(places, func(p fair.Place[backend.Workflow]) string { _, id := begins(p); return id }),
-		bigints(places, func(p fair.Place[backend.Workflow]) int64 { return int64(p.Most) }))
+		bigints(places, func(p fair.Place[backend.Workflow]) int64 { return int64(p.Most) }), integersOrNull(shards))
 }
 
 func (r *reader) workflowRows(ctx context.Context, sql string, args ...any) ([]*backend.Workflow, error) {

@@ -38,6 +38,7 @@ func (t *transaction) Apply(ctx context.Context, c *backend.Changes) error {
 	w.marks(c)
 	w.timers(c)
 	w.shards(c)
+	w.prune(c)
 	return w.err
 }
 
@@ -98,9 +99,11 @@ UPDATE runs SET next_run = ?, status = ?, last_seq = ?, closed_at = ?, sealed_at
 
 func (w *writer) flows(c *backend.Changes) {
 	for _, f := range c.NewWorkflows {
+		w.unpruned(remnantOfFlowSQL, f.Tenant, f.ID)
 		w.one(insertWorkflowSQL, append(flowArgs(f), f.Tenant, f.ID, f.Shard)...)
 	}
 	for _, r := range c.NewRuns {
+		w.unpruned(remnantOfRunSQL, r.Tenant, r.ID)
 		w.one(insertRunSQL, r.Tenant, r.ID, r.WorkflowID, r.PreviousRun, r.NextRun, string(r.Status), r.FirstSeq, r.LastSeq, r.StartedAt, r.ClosedAt,
 			r.SealedAt, string(r.Outcome), r.StartDigest, r.Retired)
 	}

@@ -171,6 +171,10 @@ WHERE t.armed_seq > 0 AND h.run_id IS NOT t.run_id LIMIT ?`,
 		"timer %s says that a record armed it which its run does not have",
 	},
 	{
+		`SELECT x.tenant || ' ' || x.workflow_id FROM remnants x JOIN workflows w ON w.tenant = x.tenant AND w.workflow_id = x.workflow_id LIMIT ?`,
+		"workflow %s is there and pruned, too",
+	},
+	{
 		`SELECT c.name FROM counters c WHERE c.value < max(
 	coalesce((SELECT max(token) FROM timers WHERE c.name = 'take'), 0),
 	coalesce((SELECT max(number) FROM events WHERE c.name = 'event'), 0), coalesce((SELECT max(max(number, claim_number)) FROM waits WHERE c.name = 'wait'), 0),

@@ -3,24 +3,24 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/backend/fair"
 	"github.com/rendezvous-events/rendezvous/store/backend/row"
 )
 
-// What is due. Parameters 1 to 5 are now, the tenant, the position behind which the page begins, and its limit; of the tenants with something due, the first of
-// each being due the longest, now and the limit. Those are found in a walk from tenant to tenant over an index: its cost is the number of tenants.
+// What is due. Parameters 1 to 6 are now, the shards it is in (NULL is all), the tenant, the position behind which the page begins, and its limit; of the tenants
+// with something due, the first of each being due the longest, now, the shards and the limit. Those are found in a walk from tenant to tenant over an index: its cost is the number of tenants.
 const (
 	// Its run is the current one, unsealed and under no live lease, and nobody has the wait in hand.
 	parkedDue = ` FROM waits w INDEXED BY waits_due CROSS JOIN workflows f ON f.tenant = w.tenant AND f.workflow_id = w.workflow_id
 WHERE w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.next_attempt_at <= ?1
+	AND (?2 IS NULL OR w.shard IN (SELECT value FROM json_each(?2)))
 	AND (w.take_settled OR w.take_until IS NULL OR w.take_until <= ?1)
 	AND f.run_id = w.run_id AND f.closed_at IS NULL AND (f.lease_owner = '' OR f.lease_expires <= ?1)`
 	parkedDueSQL = `SELECT` + waitColumns + parkedDue + `
-	AND w.tenant = ?2 AND (w.next_attempt_at, w.number) > (?3, ?4)
-ORDER BY w.next_attempt_at, w.number LIMIT ?5 + 0`
+	AND w.tenant = ?3 AND (w.next_attempt_at, w.number) > (?4, ?5)
+ORDER BY w.next_attempt_at, w.number LIMIT ?6 + 0`
 	parkedTenantsSQL = `
 WITH RECURSIVE tenants (tenant) AS (
 	SELECT ''
@@ -34,14 +34,14 @@ WITH RECURSIVE tenants (tenant) AS (
 SELECT w.tenant
 FROM tenants CROSS JOIN waits w ON w.number = (
 	SELECT w.number` + parkedDue + ` AND w.tenant = tenants.tenant ORDER BY w.next_attempt_at, w.number LIMIT 1)
-ORDER BY w.next_attempt_at, w.number LIMIT ?2 + 0`
+ORDER BY w.next_attempt_at, w.number LIMIT ?3 + 0`
 
 	// Its run is the current one, running, and under no live lease.
 	wokenDue = ` FROM woken m INDEXED BY woken_due CROSS JOIN workflows f ON f.tenant = m.tenant AND f.workflow_id = m.workflow_id
-WHERE m.next_notice_at <= ?1 AND f.run_id = m.run_id AND f.status = 'running' AND (f.lease_owner = '' OR f.lease_expires <= ?1)`
+WHERE m.next_notice_at <= ?1 AND (?2 IS NULL OR f.shard IN (SELECT value FROM json_each(?2))) AND f.run_id = m.run_id AND f.status = 'running' AND (f.lease_owner = '' OR f.lease_expires <= ?1)`
 	wokenDueSQL = `SELECT ` + wokenColumns + wokenDue + `
-	AND m.tenant = ?2 AND (m.next_notice_at, m.workflow_id) > (?3, ?4)
-ORDER BY m.next_notice_at, m.workflow_id LIMIT ?5 + 0`
+	AND m.tenant = ?3 AND (m.next_notice_at, m.workflow_id) > (?4, ?5)
+ORDER BY m.next_notice_at, m.workflow_id LIMIT ?6 + 0`
 	wokenTenantsSQL = `
 WITH RECURSIVE tenants (tenant) AS (
 	SELECT ''
@@ -53,7 +53,7 @@ WITH RECURSIVE tenants (tenant) AS (
 		SELECT m.next_notice_at` + wokenDue + ` AND m.tenant = tenants.tenant ORDER BY m.next_notice_at, m.workflow_id LIMIT 1) AS first
 	FROM tenants
 )
-SELECT tenant FROM queues WHERE first IS NOT NULL ORDER BY first, tenant LIMIT ?2 + 0`
+SELECT tenant FROM queues WHERE first IS NOT NULL ORDER BY first, tenant LIMIT ?3 + 0`
 )
 
 // dueTenants are tenants with something due, the longest due first.
@@ -67,8 +67,8 @@ func (r *reader) dueTenants(ctx context.Context, sql string, args ...any) ([]str
 }
 
 // DueParked implements [backend.Tx]. No row is ever locked by another transaction: there is none.
-func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait, bool, error) {
-	tenants, err := t.dueTenants(ctx, parkedTenantsSQL, t.now, limit+1)
+func (t *transaction) DueParked(ctx context.Context, shards []int, limit int) ([]*backend.Wait, bool, error) {
+	tenants, err := t.dueTenants(ctx, parkedTenantsSQL, t.now, shardsText(shards), limit+1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -83,7 +83,7 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 			if p.After != nil {
 				at, number = p.After.NextAttemptAt.UnixMicro(), p.After.Number
 			}
-			own, err := t.waitRows(ctx, parkedDueSQL, t.now, p.Tenant, at, number, p.Most)
+			own, err := t.waitRows(ctx, parkedDueSQL, t.now, shardsText(shards), p.Tenant, at, number, p.Most)
 			if err != nil {
 				return nil, err
 			}
@@ -94,8 +94,8 @@ func (t *transaction) DueParked(ctx context.Context, limit int) ([]*backend.Wait
 }
 
 // DueWoken implements [backend.Tx].
-func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken, bool, error) {
-	tenants, err := t.dueTenants(ctx, wokenTenantsSQL, t.now, limit+1)
+func (t *transaction) DueWoken(ctx context.Context, shards []int, limit int) ([]*backend.Woken, bool, error) {
+	tenants, err := t.dueTenants(ctx, wokenTenantsSQL, t.now, shardsText(shards), limit+1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -114,70 +114,11 @@ func (t *transaction) DueWoken(ctx context.Context, limit int) ([]*backend.Woken
 				m, err := row.Woken(c)
 				rows = append(rows, m)
 				return err
-			}, t.now, p.Tenant, at, id, p.Most)
+			}, t.now, shardsText(shards), p.Tenant, at, id, p.Most)
 			if err != nil {
 				return nil, err
 			}
 		}
 		return rows, nil
 	})
-}
-
-// unmetSlice is how many key rows one call of UnmetEvents looks at: what bounds how long a pass over a large stock of events nobody waits for keeps the
-// writer.
-const unmetSlice = 5_000
-
-// unmetSQL is a slice of the live events by number, and whether each was left apart from a wait it could have met, and is in nobody's hands: a targeted one
-// looks at the waits of its run, whatever their keys.
-const unmetSQL = `
-SELECT i.tenant, i.number,
-	i.live_since <= ?1 AND CASE
-	WHEN i.namespace <> '' THEN EXISTS (
-		SELECT 1 FROM wait_keys k
-		WHERE k.tenant = i.tenant AND k.namespace = i.namespace AND k.value = i.value AND k.type = i.type AND k.open_since <= ?1)
-	ELSE i.value <> '' AND EXISTS (
-		SELECT 1 FROM waits w
-		WHERE w.tenant = i.tenant AND w.run_id = i.value AND w.type = i.type AND w.held_number IS NULL AND w.open_since <= ?1)
-	END AND EXISTS (
-		SELECT 1 FROM events e
-		WHERE e.number = i.number AND e.state = 'live' AND (e.take_until IS NULL OR e.take_until <= ?4) AND (e.expires_at IS NULL OR e.expires_at > ?4))
-FROM event_keys i INDEXED BY event_keys_number WHERE i.number > ?2 ORDER BY i.number LIMIT ?3 + 0`
-
-// UnmetEvents implements [backend.Tx].
-func (t *transaction) UnmetEvents(ctx context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
-	due, next, err := t.apart(ctx, before, after)
-	if err != nil || len(due) == 0 {
-		return nil, next, err
-	}
-	numbers, left := fair.Numbers(due, limit)
-	if left != 0 {
-		next = left - 1
-	}
-	events, err := t.EventsByNumber(ctx, numbers, false)
-	if err != nil {
-		return nil, 0, err
-	}
-	rows := make([]*backend.Event, len(numbers))
-	for i, n := range numbers {
-		rows[i] = events[n]
-	}
-	return rows, next, nil
-}
-
-// apart looks at one slice: the numbers left apart, by tenant and rising, and where the next slice begins, 0 when this one was the last.
-func (t *transaction) apart(ctx context.Context, before time.Time, after int64) (due map[string][]int64, next int64, err error) {
-	due = map[string][]int64{}
-	looked, last := 0, int64(0)
-	err = t.query(ctx, unmetSQL, func(c *columns) error {
-		tenant := c.Text()
-		looked, last = looked+1, c.Count()
-		if own := due[tenant]; c.Boolean() && (len(own) == 0 || own[len(own)-1] != last) {
-			due[tenant] = append(own, last)
-		}
-		return nil
-	}, before, after, unmetSlice, t.now)
-	if looked == unmetSlice {
-		next = last - 1 // an event's key rows may have been cut apart
-	}
-	return due, next, err
 }

@@ -24,6 +24,8 @@ SELECT` + runColumns + ` FROM runs r WHERE (r.tenant, r.run_id) > (?, ?) ORDER B
 SELECT ` + recordColumns + `, h.closes FROM history h WHERE (h.tenant, h.workflow_id, h.seq) > (?, ?, ?) ORDER BY h.tenant, h.workflow_id, h.seq LIMIT ? + 0`
 	scanBatchesSQL = `
 SELECT` + batchColumns + ` FROM batches b WHERE (b.tenant, b.run_id, b.batch_id) > (?, ?, ?) ORDER BY b.tenant, b.run_id, b.batch_id LIMIT ? + 0`
+	scanRemnantsSQL = `
+SELECT` + remnantColumns + ` FROM remnants x WHERE (x.tenant, x.run_id) > (?, ?) ORDER BY x.tenant, x.run_id LIMIT ? + 0`
 	scanEventsSQL = `
 SELECT` + eventColumns + wholePayload + ` FROM events e WHERE e.number > ? ORDER BY e.number LIMIT ? + 0`
 	scanWaitsSQL = `
@@ -73,6 +75,12 @@ func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Posi
 			p.AddBatch(b)
 			return err
 		}, after.Tenant, after.ID, after.Part)
+	case backend.Left:
+		return walk(scanRemnantsSQL, func(c *columns) error {
+			x, err := row.Remnant(c)
+			p.AddRemnant(x)
+			return err
+		}, after.Tenant, after.ID)
 	case backend.Events:
 		return walk(scanEventsSQL, func(c *columns) error { return p.AddEvent(r.decodeEvent(c)) }, after.Number)
 	case backend.Waits:

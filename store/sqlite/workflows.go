@@ -163,13 +163,14 @@ func (r *reader) CountWorkflows(ctx context.Context, tenant string, f backend.Wo
 	return n, err
 }
 
-// Leases that ran out. Parameters 1 to 5 are now, the tenant, the position behind which the page begins, and its limit; of the tenants that have any, now, the
-// limit and a place in the order of all.
+// Leases that ran out. Parameters 1 to 6 are now, the shards (NULL is all), the tenant, the position behind which the page begins, and its limit; of the tenants
+// that have any, now, the shards, the limit and a place in the order of all.
 const (
 	leasesDueSQL = `
 SELECT` + workflowColumns + ` FROM workflows w INDEXED BY workflows_leased
-WHERE w.tenant = ?2 AND w.lease_owner <> '' AND w.lease_expires <= ?1 AND (w.lease_expires, w.workflow_id) > (?3, ?4)
-ORDER BY w.lease_expires, w.workflow_id LIMIT ?5 + 0`
+WHERE w.tenant = ?3 AND w.lease_owner <> '' AND w.lease_expires <= ?1 AND (w.lease_expires, w.workflow_id) > (?4, ?5)
+	AND (?2 IS NULL OR w.shard IN (SELECT value FROM json_each(?2)))
+ORDER BY w.lease_expires, w.workflow_id LIMIT ?6 + 0`
 	leasedTenantsSQL = `
 WITH RECURSIVE tenants (tenant) AS (
 	SELECT ''
@@ -183,31 +184,34 @@ WITH RECURSIVE tenants (tenant) AS (
 	SELECT tenants.tenant, (
 		SELECT w.lease_expires FROM workflows w INDEXED BY workflows_leased
 		WHERE w.tenant = tenants.tenant AND w.lease_owner <> '' AND w.lease_expires <= ?1
-			AND (w.lease_expires, w.workflow_id) > (?3 + (tenants.tenant < ?4), CASE WHEN tenants.tenant = ?4 THEN ?5 ELSE '' END)
+			AND (w.lease_expires, w.workflow_id) > (?4 + (tenants.tenant < ?5), CASE WHEN tenants.tenant = ?5 THEN ?6 ELSE '' END)
+			AND (?2 IS NULL OR w.shard IN (SELECT value FROM json_each(?2)))
 		ORDER BY w.lease_expires, w.workflow_id LIMIT 1) AS first
 	FROM tenants
 )
-SELECT tenant FROM queues WHERE first IS NOT NULL ORDER BY first, tenant LIMIT ?2 + 0`
+SELECT tenant FROM queues WHERE first IS NOT NULL ORDER BY first, tenant LIMIT ?3 + 0`
 )
 
 // leasedTenants are tenants with leases that ran out, behind a place, the longest over first.
-func (r *reader) leasedTenants(ctx context.Context, after backend.AbandonedPosition, most int) ([]string, error) {
+func (r *reader) leasedTenants(ctx context.Context, shards []int, after backend.AbandonedPosition, most int) ([]string, error) {
 	at := start
 	if after.Set {
 		at = after.Expires.UnixMicro()
 	}
-	return r.dueTenants(ctx, leasedTenantsSQL, r.now, most, at, after.Key.Tenant, after.Key.ID)
+	return r.dueTenants(ctx, leasedTenantsSQL, r.now, shardsText(shards), most, at, after.Key.Tenant, after.Key.ID)
 }
 
 // leasesDue are the leases that ran out of those places; a tenant's queue begins behind a place in the order of all.
-func (r *reader) leasesDue(ctx context.Context, after backend.AbandonedPosition, places []fair.Place[backend.Workflow]) ([]*backend.Workflow, error) {
+func (r *reader) leasesDue(
+	ctx context.Context, shards []int, after backend.AbandonedPosition, places []fair.Place[backend.Workflow],
+) ([]*backend.Workflow, error) {
 	var rows []*backend.Workflow
 	for _, p := range places {
 		at, id := after.Within(p.Tenant, time.Time{})
 		if p.After != nil {
 			at, id = p.After.LeaseExpires, p.After.ID
 		}
-		own, err := r.workflowRows(ctx, leasesDueSQL, r.now, p.Tenant, at.UnixMicro(), id, p.Most)
+		own, err := r.workflowRows(ctx, leasesDueSQL, r.now, shardsText(shards), p.Tenant, at.UnixMicro(), id, p.Most)
 		if err != nil {
 			return nil, err
 		}
@@ -217,8 +221,8 @@ func (r *reader) leasesDue(ctx context.Context, after backend.AbandonedPosition,
 }
 
 // Abandoned implements [backend.Reader].
-func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
-	tenants, err := r.leasedTenants(ctx, after, limit)
+func (r *reader) Abandoned(ctx context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
+	tenants, err := r.leasedTenants(ctx, shards, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -226,20 +230,20 @@ func (r *reader) Abandoned(ctx context.Context, after backend.AbandonedPosition,
 	for i, t := range tenants {
 		places[i] = fair.Place[backend.Workflow]{Tenant: t, Most: limit}
 	}
-	rows, err := r.leasesDue(ctx, after, places)
+	rows, err := r.leasesDue(ctx, shards, after, places)
 	slices.SortFunc(rows, backend.CompareAbandoned)
 	return rows[:min(limit, len(rows))], err
 }
 
 // DueLeases implements [backend.Reader].
-func (r *reader) DueLeases(ctx context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
-	tenants, err := r.leasedTenants(ctx, after, limit+1)
+func (r *reader) DueLeases(ctx context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	tenants, err := r.leasedTenants(ctx, shards, after, limit+1)
 	if err != nil {
 		return nil, backend.AbandonedPosition{}, err
 	}
 	tenantOf := func(w *backend.Workflow) string { return w.Tenant }
 	rows, last, err := fair.Walk(tenants, limit, tenantOf, backend.CompareAbandoned, func(places []fair.Place[backend.Workflow]) ([]*backend.Workflow, error) {
-		return r.leasesDue(ctx, after, places)
+		return r.leasesDue(ctx, shards, after, places)
 	})
 	if last == nil || err != nil {
 		return rows, backend.AbandonedPosition{}, err

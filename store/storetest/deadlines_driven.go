@@ -60,6 +60,10 @@ func timedOutByDriver(t *testing.T, h *Harness) {
 	d.WaitsUntil(h.In(t, time.Second), "x", "paid", key)
 	h.Advance(time.Second)
 	r.refuses("twice in a batch", rendezvous.CodeConflict, d.try(r.TimedOut("x"), r.TimedOut("x")), "effect", "x")
+	free := f.Start()
+	free.WaitsUntil(h.In(t, time.Second), "w", "paid", key)
+	h.Advance(time.Second)
+	free.refuses("by nobody's driver", rendezvous.CodeInvalid, func() error { return free.tryFree(free.TimedOut("w")) }, "field", "epoch")
 }
 
 func timedOutThoughHeld(t *testing.T, h *Harness) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"slices"
@@ -100,7 +101,16 @@ func quietTicks(b *testing.B, s store.Store) {
 		b.ReportMetric(float64(b.Elapsed().Milliseconds()), "ms")
 		b.ReportMetric(float64(pages), "pages")
 	})
+	lately := ""
 	passes := map[string]func() error{
+		"news": func() error {
+			taken, next, err := s.TakeNews(ctx, grace, sweepPage, sweepHold, lately)
+			if len(taken.Rows) > 0 {
+				b.Errorf("%d unmet events that are new", len(taken.Rows))
+			}
+			lately = next
+			return err
+		},
 		"leases": func() error { _, _, err := s.DueLeases(ctx, 200, ""); return err },
 		"parked": func() error { return ignore(s.TakeParked(ctx, sweepPage, sweepHold)) },
 		"unmet":  unmet,
@@ -117,7 +127,7 @@ func quietTicks(b *testing.B, s store.Store) {
 			return err
 		},
 	}
-	order := []string{"leases", "parked", "unmet", "woken", "unclaimed"}
+	order := []string{"leases", "parked", "news", "unmet", "woken", "unclaimed"}
 	for _, name := range order {
 		moments(b, name, passes[name])
 	}
@@ -235,6 +245,24 @@ func repairs(b *testing.B, s store.Store, x backend.Backend) {
 			refs[i] = store.WaitRef{Tenant: w.Tenant, WaitID: w.WaitID}
 		}
 		return len(refs), ignore(s.DeliverParked(ctx, refs, now))
+	})
+	moments(b, "news, a notice lost now", func() error { // the walk through all would come to it after the stock
+		_, lately, err := s.TakeNews(ctx, time.Millisecond, sweepPage, sweepHold, "")
+		if err != nil {
+			return err
+		}
+		Owe(b, x, ID("lost"), 1, OwedApart)
+		for range 1000 { // within its grace of a millisecond
+			taken, next, err := s.TakeNews(ctx, time.Millisecond, sweepPage, sweepHold, lately)
+			if err != nil {
+				return err
+			}
+			if lately = next; len(taken.Rows) == 1 {
+				lost := taken.Rows[0]
+				return ignore(s.OfferBatch(ctx, []store.OfferItem{{Tenant: lost.Tenant, Event: &lost.Event.EventID}}, now))
+			}
+		}
+		return errors.New("it is not found")
 	})
 	cursor := ""
 	var first []store.UnmetPair

@@ -56,6 +56,10 @@ func pageLimits(t *testing.T, h *Harness) {
 			p, err := f.DeadLetters(ctx, store.DeadFilter{}, n, "", false)
 			return len(p.Letters), err
 		}, 100, 1000, true},
+		{"TakeNews", func(n int) (int, error) {
+			p, _, err := h.Store.TakeNews(ctx, grace, n, 0, "")
+			return len(p.Rows), err
+		}, 0, 0, false},
 		{"TakeUnmet", func(n int) (int, error) {
 			p, _, err := h.Store.TakeUnmet(ctx, grace, n, 0, "")
 			return len(p.Rows), err

@@ -274,6 +274,7 @@ func beliefs(t *testing.T, h *Harness) {
 	slow("renew_shards", 2*time.Second)
 	eq(t, "held", len(must(a.RenewOwnedShards(ctx, []store.ShardEpoch{owned}, 10*time.Second, store.Member{}))(t, "renew").Held), 1)
 	believes("after a renewal", true)
+	must(a.RenewOwnedShards(ctx, []store.ShardEpoch{owned}, time.Second, store.Member{}))(t, "renew for less")
 	c.Advance(7700*time.Millisecond - 1)
 	believes("in the last nanosecond", true)
 	must(a.RenewOwnedShards(ctx, []store.ShardEpoch{owned}, time.Second, store.Member{}))(t, "renew for less")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 var shardsScope = []Case{
 	{Name: "SH-1 the shard function gives the fixed vectors, and a workflow stays in its shard", Run: shardVectors},
 	{Name: "SH-3 own-all is the start value, a scope limits every enumeration, none restores own-all, an empty list owns nothing", Run: scopes},
+	{Name: "SH-3 a scope limits what workers are handed: parked waits, woken and abandoned runs", Run: scopedWork},
 	{Name: "SH-4 extending adds and never narrows, and changes nothing on own-all", Run: extensions},
 	{Name: "SH-5 client reads, queries and appends ignore the scope", Run: clientsIgnoreScopes},
 	{Name: "SH-12 a shard lost in a renewal leaves the scope before the verb returns", Run: lostLeavesScope},
@@ -149,6 +151,63 @@ func scopes(t *testing.T, h *Harness) {
 	done(t, "own 2 too", a.ExtendOwnedShards([]int{2}))
 	eq(t, "I/O of setting a scope", h.Counting.Counts(), Counts{})
 	eq(t, "leases", h.Directory(t).Shards[1], store.ShardLease{Shard: 1})
+}
+
+func scopedWork(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	var flows [4]*Flow
+	for s := range flows {
+		flows[s] = f.startIn(s)
+		flows[s].Waits("free", "paid", K("free", flows[s].ID))
+		f.Send(EventOf("paid", K("free", flows[s].ID)))
+		left := f.startIn(s)
+		left.Drive().Parked("parked")
+	}
+	h.Advance(leaseEnd)
+	a := h.Pod(t)
+	shardsOf := func(of string, ids []string) []int {
+		var shards []int
+		for _, id := range ids {
+			shards = append(shards, rendezvous.Shard(of, id, h.Store.Shards()))
+		}
+		slices.Sort(shards)
+		return shards
+	}
+	handed := func() (got [4][]int) {
+		t.Helper()
+		var ids [4][]string
+		rows, next, err := a.AbandonedRuns(ctx, 0, "")
+		done(t, "list abandoned runs", err)
+		eq(t, "cursor", next, "")
+		for _, r := range rows {
+			ids[0] = append(ids[0], r.WorkflowID)
+		}
+		rows, next, err = a.DueLeases(ctx, 0, "")
+		done(t, "list leases that ran out", err)
+		eq(t, "cursor", next, "")
+		for _, r := range rows {
+			ids[1] = append(ids[1], r.WorkflowID)
+		}
+		for _, r := range must(a.TakeParked(ctx, 0, time.Hour/20))(t, "take parked waits").Rows {
+			ids[2] = append(ids[2], r.WorkflowID)
+		}
+		for _, r := range must(a.TakeWoken(ctx, 0))(t, "take woken runs").Rows {
+			ids[3] = append(ids[3], r.WorkflowID)
+		}
+		for i := range ids {
+			got[i] = shardsOf(f.Name(), ids[i])
+		}
+		return got
+	}
+	each := func(shards ...int) [4][]int { return [4][]int{shards, shards, shards, shards} }
+	done(t, "own nothing", a.SetOwnedShards([]int{}))
+	eq(t, "handed to a pod that owns nothing", handed(), each())
+	done(t, "own 2", a.SetOwnedShards([]int{2}))
+	eq(t, "handed to the owner of 2", handed(), each(2))
+	done(t, "own 3, too", a.ExtendOwnedShards([]int{3}))
+	eq(t, "handed to the owner of 2 and 3", handed(), [4][]int{{2, 3}, {2, 3}, {3}, {3}}) // what was taken is in somebody's hands
+	done(t, "own all", a.SetOwnedShards(nil))
+	eq(t, "handed to who owns all", handed(), [4][]int{{0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1}, {0, 1}})
 }
 
 func extensions(t *testing.T, h *Harness) {

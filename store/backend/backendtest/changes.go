@@ -283,7 +283,7 @@ func wokenMoved(x *bench) {
 	at := x.now()
 	x.apply(&backend.Changes{Woken: []*backend.Woken{newMark(w, rendezvous.CauseStarted, 1, at, at)}}, w.Key())
 	x.update(func(tx backend.Tx) {
-		rows, _, err := tx.DueWoken(ctx, 10)
+		rows, _, err := tx.DueWoken(ctx, nil, 10)
 		if err != nil || len(rows) != 1 {
 			x.Fatalf("due marks: %v, %v", rows, err)
 		}

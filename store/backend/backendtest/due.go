@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -21,6 +22,7 @@ var dueCases = []backendCase{
 	{"unmet events come in pages until all were seen", unmetPages},
 	{"abandoned runs by expiry, page by page", abandoned},
 	{"leases that ran out, fair by tenant, and a walk over those that stay", dueLeases},
+	{"what is due in some shards, alone and in a page's places", dueOfShards},
 	{"depths count what is live, up to the most that was asked", depths},
 }
 
@@ -29,7 +31,7 @@ func (x *bench) due(limit int) ([]string, bool) {
 	var names []string
 	var more bool
 	x.update(func(tx backend.Tx) {
-		rows, m, err := tx.DueParked(ctx, limit)
+		rows, m, err := tx.DueParked(ctx, nil, limit)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -110,7 +112,7 @@ func (x *bench) dueMarks(limit int) ([]string, bool) {
 	var names []string
 	var more bool
 	x.update(func(tx backend.Tx) {
-		rows, m, err := tx.DueWoken(ctx, limit)
+		rows, m, err := tx.DueWoken(ctx, nil, limit)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -296,7 +298,7 @@ func abandoned(x *bench) {
 	page := func(after backend.AbandonedPosition, limit int) []*backend.Workflow {
 		x.Helper()
 		var rows []*backend.Workflow
-		x.view(func(r backend.Reader) { rows = got(r.Abandoned(ctx, after, limit))(x) })
+		x.view(func(r backend.Reader) { rows = got(r.Abandoned(ctx, nil, after, limit))(x) })
 		return rows
 	}
 	names := func(rows []*backend.Workflow) []string {
@@ -372,7 +374,7 @@ func dueLeases(x *bench) {
 	page := func(after backend.AbandonedPosition, limit int) (names []string, next backend.AbandonedPosition) {
 		x.Helper()
 		x.view(func(r backend.Reader) {
-			rows, n := got2(r.DueLeases(ctx, after, limit))(x)
+			rows, n := got2(r.DueLeases(ctx, nil, after, limit))(x)
 			for _, w := range rows {
 				names = append(names, w.Tenant+"/"+w.ID)
 			}
@@ -404,4 +406,79 @@ func dueLeases(x *bench) {
 		}
 		eq(x, fmt.Sprint("met by ", limit), slices.Sorted(maps.Keys(met)), slices.Sorted(slices.Values(all)))
 	}
+}
+
+// dueOfShards has something due in three shards, of two tenants. The first shard's is due the longest, so that places given before it is left out would be lost.
+func dueOfShards(x *bench) {
+	var flows []*backend.Workflow
+	for shard := range 3 {
+		for _, tenant := range []string{acme, globex} {
+			w := x.shardFlow(tenant, fmt.Sprint(shard), shard, rendezvous.StatusRunning)
+			x.parked(w, fmt.Sprint(tenant, shard))
+			x.apply(&backend.Changes{Woken: []*backend.Woken{newMark(w, rendezvous.CauseAnswered, 1, x.now(), x.now())}}, w.Key())
+			flows = append(flows, w)
+			x.advance(time.Second)
+		}
+	}
+	x.advance(time.Minute)
+	list := func(shards []int, limit int) (found []string) {
+		x.Helper()
+		x.update(func(tx backend.Tx) {
+			parked, more, err := tx.DueParked(ctx, shards, limit)
+			if err != nil {
+				x.Fatal(err)
+			}
+			marks, moreMarks, err := tx.DueWoken(ctx, shards, limit)
+			if err != nil {
+				x.Fatal(err)
+			}
+			found = append(found, fmt.Sprint(effectsOf(parked), more))
+			var ids []string
+			for _, m := range marks {
+				ids = append(ids, m.Tenant+m.WorkflowID[1:])
+			}
+			found = append(found, fmt.Sprint(ids, moreMarks))
+		})
+		return found
+	}
+	both := func(s string) []string { return []string{s, s} }
+	eq(x, "due in all", list(nil, 10), both("[acme0 globex0 acme1 globex1 acme2 globex2] false"))
+	eq(x, "due in two", list([]int{2, 1}, 10), both("[acme1 globex1 acme2 globex2] false"))
+	eq(x, "a place each", list([]int{1, 2}, 2), both("[acme1 globex1] true"))
+	eq(x, "one place", list([]int{2}, 1), both("[acme2] true"))
+	eq(x, "just enough places", list([]int{2}, 2), both("[acme2 globex2] false"))
+	eq(x, "due in a shard without any", list([]int{3}, 10), both("[] false"))
+	eq(x, "due in none", list([]int{}, 10), both("[] false"))
+
+	for _, w := range flows {
+		x.lease(w, time.Second)
+	}
+	x.advance(time.Second)
+	leases := func(shards []int, limit int) (found []string) {
+		x.Helper()
+		x.view(func(r backend.Reader) {
+			var all []string
+			for _, w := range got(r.Abandoned(ctx, shards, backend.AbandonedPosition{}, limit))(x) {
+				all = append(all, w.Tenant+w.ID[1:])
+			}
+			found = append(found, fmt.Sprint(all))
+			rows, next, err := r.DueLeases(ctx, shards, backend.AbandonedPosition{}, limit)
+			if err != nil {
+				x.Fatal(err)
+			}
+			all = nil
+			for _, w := range rows {
+				all = append(all, w.Tenant+w.ID[1:])
+			}
+			found = append(found, fmt.Sprint(all, next.Set))
+		})
+		return found
+	}
+	all := func(text, more string) []string { return []string{text, text + " " + more} }
+	eq(x, "abandoned in two", strings.Count(leases([]int{2, 1}, 10)[1], " "), 4)
+	eq(x, "abandoned in one", leases([]int{1}, 10), all("[acme1 globex1]", "false"))
+	eq(x, "abandoned in one, a place", leases([]int{2}, 1), all("[acme2]", "true"))
+	eq(x, "abandoned in a shard without any", leases([]int{3}, 10), all("[]", "false"))
+	eq(x, "abandoned in none", leases([]int{}, 10), all("[]", "false"))
+	eq(x, "abandoned in all", strings.Count(leases(nil, 10)[1], " "), 6)
 }

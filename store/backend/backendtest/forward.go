@@ -286,12 +286,12 @@ func (t spyTx) CountWorkflows(_ context.Context, tenant string, f backend.Workfl
 	return note[int](t, "CountWorkflows", tenant, f, most)
 }
 
-func (t spyTx) Abandoned(_ context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
-	return note[[]*backend.Workflow](t, "Abandoned", after, limit)
+func (t spyTx) Abandoned(_ context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, error) {
+	return note[[]*backend.Workflow](t, "Abandoned", shards, after, limit)
 }
 
-func (t spyTx) DueLeases(_ context.Context, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
-	return note2[[]*backend.Workflow, backend.AbandonedPosition](t, "DueLeases", after, limit)
+func (t spyTx) DueLeases(_ context.Context, shards []int, after backend.AbandonedPosition, limit int) ([]*backend.Workflow, backend.AbandonedPosition, error) {
+	return note2[[]*backend.Workflow, backend.AbandonedPosition](t, "DueLeases", shards, after, limit)
 }
 
 func (t spyTx) DeadLetters(_ context.Context, tenant string, w backend.DeadWalk, limit int) ([]*backend.Event, int64, error) {
@@ -330,18 +330,38 @@ func (t spyTx) NewTakes(_ context.Context, n int) ([]int64, error) {
 	return note[[]int64](t, "NewTakes", n)
 }
 
-func (t spyTx) DueParked(_ context.Context, limit int) ([]*backend.Wait, bool, error) {
-	return note2[[]*backend.Wait, bool](t, "DueParked", limit)
+func (t spyTx) DueParked(_ context.Context, shards []int, limit int) ([]*backend.Wait, bool, error) {
+	return note2[[]*backend.Wait, bool](t, "DueParked", shards, limit)
 }
 
-func (t spyTx) DueWoken(_ context.Context, limit int) ([]*backend.Woken, bool, error) {
-	return note2[[]*backend.Woken, bool](t, "DueWoken", limit)
+func (t spyTx) DueWoken(_ context.Context, shards []int, limit int) ([]*backend.Woken, bool, error) {
+	return note2[[]*backend.Woken, bool](t, "DueWoken", shards, limit)
 }
 
 func (t spyTx) OldLetters(_ context.Context, before time.Time, after backend.LetterPosition, limit int) ([]*backend.Event, bool, error) {
 	return note2[[]*backend.Event, bool](t, "OldLetters", before, after, limit)
 }
 
+func (t spyTx) Closed(_ context.Context, before time.Time, after backend.ClosedPosition, limit int) ([]*backend.Workflow, error) {
+	return note[[]*backend.Workflow](t, "Closed", before, after, limit)
+}
+
+func (t spyTx) RemnantOf(_ context.Context, flow backend.WorkflowKey, run backend.RunKey) (*backend.Remnant, error) {
+	return note[*backend.Remnant](t, "RemnantOf", flow, run)
+}
+
+func (t spyTx) Remnants(_ context.Context, limit int) (backend.Remnants, error) {
+	return note[backend.Remnants](t, "Remnants", limit)
+}
+
 func (t spyTx) UnmetEvents(_ context.Context, before time.Time, after int64, limit int) ([]*backend.Event, int64, error) {
 	return note2[[]*backend.Event, int64](t, "UnmetEvents", before, after, limit)
+}
+
+func (t spyTx) UnmetNews(_ context.Context, before time.Time, from backend.News, limit int) (backend.NewsPage, error) {
+	return note[backend.NewsPage](t, "UnmetNews", before, from, limit)
+}
+
+func (t spyTx) LastNumbers(context.Context) (backend.Numbers, error) {
+	return note[backend.Numbers](t, "LastNumbers")
 }

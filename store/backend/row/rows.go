@@ -42,6 +42,12 @@ func Batch(c *Columns) (*backend.Batch, error) {
 	return b, c.Corrupt("batch", "tenant", b.Tenant, "run", b.RunID, "batch", b.ID)
 }
 
+// Remnant reads a remnant.
+func Remnant(c *Columns) (*backend.Remnant, error) {
+	r := &backend.Remnant{Tenant: c.Text(), RunID: c.Text(), WorkflowID: c.Text(), FirstSeq: c.Count(), LastSeq: c.Count()}
+	return r, c.Corrupt("remnant of a pruned run", "tenant", r.Tenant, "run", r.RunID)
+}
+
 // Woken reads a mark.
 func Woken(c *Columns) (*backend.Woken, error) {
 	m := &backend.Woken{

@@ -73,6 +73,21 @@ CREATE INDEX workflows_leased ON workflows (tenant COLLATE "POSIX", lease_expire
 CREATE INDEX workflows_sharded ON workflows (shard, tenant COLLATE "POSIX", workflow_id);
 CREATE INDEX workflows_open ON workflows (status, shard, tenant COLLATE "POSIX", workflow_id) WHERE closed_at IS NULL;
 
+-- Closed ones, the longest first: retention. An open workflow has no entry, so its bump stays a HOT update.
+CREATE INDEX workflows_closed ON workflows (closed_at, tenant, workflow_id) WHERE closed_at IS NOT NULL;
+
+-- What pruned runs left: their records and batches are to go, and until then nobody starts a run or a workflow of their ids.
+CREATE TABLE remnants (
+    tenant      text COLLATE "C" NOT NULL,
+    run_id      text COLLATE "C" NOT NULL,
+    workflow_id text COLLATE "C" NOT NULL,
+    first_seq   bigint NOT NULL,
+    last_seq    bigint NOT NULL,
+    PRIMARY KEY (tenant, run_id)
+);
+
+CREATE INDEX remnants_workflow ON remnants (tenant COLLATE "POSIX", workflow_id);
+
 CREATE TABLE runs (
     tenant       text COLLATE "C" NOT NULL,
     run_id       text COLLATE "C" NOT NULL,
@@ -220,6 +235,10 @@ CREATE TABLE events (
 -- Standing claims by the wait that holds them.
 CREATE INDEX events_claimed ON events (tenant COLLATE "POSIX", claim_run, claim_effect) WHERE claim_run <> '';
 
+-- Events that were released or requeued, by when. Whoever looks for what is live again finds them here, and what comes in by its number: an arrival is no row of
+-- this index, so it costs none.
+CREATE INDEX events_again ON events (live_since, number) WHERE live_since <> received_at;
+
 -- Dead letters in the order of lists, by what one looks for; dead_at is theirs alone. A free delivery changes none of these columns.
 CREATE INDEX events_dead ON events (tenant COLLATE "POSIX", number) INCLUDE (dead_reason) WHERE dead_at IS NOT NULL AND NOT purged;
 CREATE INDEX events_dead_type ON events (tenant COLLATE "POSIX", type, number) WHERE dead_at IS NOT NULL AND NOT purged;
@@ -298,6 +317,8 @@ CREATE TABLE waits (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
 CREATE UNIQUE INDEX waits_number ON waits (tenant COLLATE "POSIX", number);
+-- Waits that were reopened, by when: likewise.
+CREATE INDEX waits_again ON waits (open_since, number) WHERE open_since <> registered_at;
 -- Parked waits that are retried, and those that are not.
 CREATE INDEX waits_due ON waits (tenant COLLATE "POSIX", next_attempt_at, number) WHERE held_number IS NOT NULL AND quarantined_at IS NULL;
 CREATE INDEX waits_quarantined ON waits (tenant COLLATE "POSIX", quarantined_at, number) WHERE quarantined_at IS NOT NULL;

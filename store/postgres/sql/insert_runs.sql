@@ -9,3 +9,5 @@ FROM unnest(
     $11::timestamptz[], $12::text[], $13::bytea[], $14::bytea[])
 AS n (
     tenant, run_id, workflow_id, previous_run, next_run, status, first_seq, last_seq, started_at, closed_at, sealed_at, outcome, start_digest, retired)
+-- None of an id that a remnant has.
+WHERE NOT EXISTS (SELECT FROM remnants x WHERE x.tenant = n.tenant AND x.run_id = n.run_id)

@@ -16,3 +16,5 @@ AS n (
     tenant, workflow_id, shard, run_id, type, queue, status, head_seq, created_at, started_at, closed_at, updated_at, parent, failure_code,
     failure_reason, failed_effect, open_effects, open_waits, live_timers, reopened, lease_owner, lease_epoch, lease_expires, lease_ended, acquire_id,
     reclaims, pause_request, cancel_request, paused_actor, paused_basis, paused_at)
+-- None of an id that a remnant has.
+WHERE NOT EXISTS (SELECT FROM remnants x WHERE x.tenant COLLATE "POSIX" = n.tenant AND x.workflow_id = n.workflow_id)

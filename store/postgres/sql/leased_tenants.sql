@@ -17,6 +17,7 @@ CROSS JOIN LATERAL (
     WHERE w.tenant COLLATE "POSIX" = t.tenant AND w.lease_owner <> '' AND w.lease_expires <= $1
         AND (w.lease_expires, w.workflow_id) > (
             CASE WHEN t.tenant < $4::text THEN $3::timestamptz + interval '1 us' ELSE $3::timestamptz END, CASE WHEN t.tenant = $4::text THEN $5::text ELSE '' END)
+        AND ($6::integer[] IS NULL OR w.shard = ANY ($6))
     ORDER BY w.lease_expires, w.workflow_id
     LIMIT 1
 ) first

@@ -8,6 +8,7 @@ CROSS JOIN LATERAL (
     SELECT w.*
     FROM workflows w
     WHERE w.tenant COLLATE "POSIX" = k.tenant AND w.lease_owner <> '' AND w.lease_expires <= $1 AND (w.lease_expires, w.workflow_id) > (k.after, k.workflow_id)
+        AND ($6::integer[] IS NULL OR w.shard = ANY ($6))
     ORDER BY w.lease_expires, w.workflow_id
     LIMIT k.most
 ) w

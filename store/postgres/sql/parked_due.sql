@@ -9,6 +9,7 @@ CROSS JOIN LATERAL (
     FROM waits w CROSS JOIN LATERAL (SELECT * FROM workflows f WHERE f.tenant = w.tenant AND f.workflow_id = w.workflow_id OFFSET 0) f
     WHERE w.tenant COLLATE "POSIX" = k.tenant AND (w.next_attempt_at, w.number) > (k.after, k.number)
         AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.next_attempt_at <= $1
+        AND ($6::integer[] IS NULL OR w.shard = ANY ($6))
         -- In nobody's hands.
         AND (w.take_settled OR w.take_until IS NULL OR w.take_until <= $1)
         -- Its run is the current one, unsealed and under no live lease.

@@ -16,6 +16,7 @@ CROSS JOIN LATERAL (
     SELECT w.next_attempt_at, w.number
     FROM waits w CROSS JOIN LATERAL (SELECT * FROM workflows f WHERE f.tenant = w.tenant AND f.workflow_id = w.workflow_id OFFSET 0) f
     WHERE w.tenant COLLATE "POSIX" = t.tenant AND w.held_number IS NOT NULL AND w.quarantined_at IS NULL AND w.next_attempt_at <= $1
+        AND ($3::integer[] IS NULL OR w.shard = ANY ($3))
         -- In nobody's hands.
         AND (w.take_settled OR w.take_until IS NULL OR w.take_until <= $1)
         -- Its run is the current one, unsealed and under no live lease.

@@ -63,6 +63,21 @@ CREATE INDEX workflows_leased ON workflows (tenant, lease_expires, workflow_id) 
 -- Enumerations by shard, of each status apart (history.md section 7).
 CREATE INDEX workflows_heads ON workflows (shard, status, tenant, workflow_id);
 
+-- Closed ones, the longest first: retention.
+CREATE INDEX workflows_closed ON workflows (closed_at, tenant, workflow_id) WHERE closed_at IS NOT NULL;
+
+-- What pruned runs left: their records and batches are to go, and until then nobody starts a run or a workflow of their ids.
+CREATE TABLE remnants (
+    tenant      TEXT NOT NULL,
+    run_id      TEXT NOT NULL,
+    workflow_id TEXT NOT NULL,
+    first_seq   INTEGER NOT NULL,
+    last_seq    INTEGER NOT NULL,
+    PRIMARY KEY (tenant, run_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX remnants_workflow ON remnants (tenant, workflow_id);
+
 CREATE TABLE runs (
     tenant       TEXT NOT NULL,
     run_id       TEXT NOT NULL,
@@ -205,6 +220,10 @@ CREATE TABLE events (
 -- Standing claims by the wait that holds them.
 CREATE INDEX events_claimed ON events (tenant, claim_run, claim_effect) WHERE claim_run <> '';
 
+-- Events that were released or requeued, by when. Whoever looks for what is live again finds them here, and what comes in by its number: an arrival is no row of
+-- this index, so it costs none.
+CREATE INDEX events_again ON events (live_since, number) WHERE live_since <> received_at;
+
 -- Dead letters in the order of lists, by what one looks for. No predicate names a column that a free delivery changes; where letters are counted, the index has the
 -- columns of its own predicate too, so that no row is read.
 CREATE INDEX events_dead ON events (tenant, number, dead_reason, dead_at, purged) WHERE dead_at IS NOT NULL AND NOT purged;
@@ -282,6 +301,8 @@ CREATE TABLE waits (
 ) STRICT;
 
 CREATE INDEX waits_listed ON waits (tenant, number);
+-- Waits that were reopened, by when: likewise.
+CREATE INDEX waits_again ON waits (open_since, number) WHERE open_since <> registered_at;
 -- Parked waits that are retried, and those that are not.
 CREATE INDEX waits_due ON waits (tenant, next_attempt_at, number) WHERE held_number IS NOT NULL AND quarantined_at IS NULL;
 CREATE INDEX waits_quarantined ON waits (tenant, quarantined_at, number) WHERE quarantined_at IS NOT NULL;
