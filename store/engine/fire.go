@@ -61,12 +61,18 @@ func rank(t *backend.Timer) int {
 	return 0
 }
 
+// looks reports whether t is a deadline whose wait takes a last look: that of a run that is over, left by a restore, takes nothing from others.
+func (f *firing) looks(t *backend.Timer) bool {
+	w := f.flows[backend.WorkflowKey{Tenant: t.Tenant, ID: t.WorkflowID}]
+	return t.Class == rendezvous.TimerWait && t.Corrupt == nil && w != nil && w.Corrupt == nil && w.RunID == t.RunID && !w.Status.Terminal()
+}
+
 // readWaits reads the waits of due deadlines, what they hold, and for those that are open which event came in time (M5).
 func (f *firing) readWaits(ctx context.Context, rows []*backend.Timer) error {
 	f.of = map[*backend.Timer]*dueWait{}
 	var keys []backend.WaitKey
 	for _, t := range rows {
-		if t.Class == rendezvous.TimerWait && t.Corrupt == nil {
+		if f.looks(t) {
 			keys = append(keys, backend.WaitKey{Tenant: t.Tenant, RunID: t.RunID, Effect: t.Effect})
 		}
 	}
@@ -92,7 +98,7 @@ func (f *firing) readWaits(ctx context.Context, rows []*backend.Timer) error {
 	var nodes []*waitNode
 	var looking []*dueWait
 	for _, t := range rows {
-		if t.Class != rendezvous.TimerWait || t.Corrupt != nil {
+		if !f.looks(t) {
 			continue
 		}
 		d := &dueWait{wait: waits[backend.WaitKey{Tenant: t.Tenant, RunID: t.RunID, Effect: t.Effect}]}

@@ -103,7 +103,7 @@ func TestWhatCannotBeCopiedIsRefused(t *testing.T) {
 	_, err := move.Copy(t.Context(), from, full, move.Options{From: "there", To: "here"})
 	wantRefused(t, err, rendezvous.CodeInvalid, "here is not empty: it has workflows")
 	_, err = move.Copy(t.Context(), from, memory.Open(now(), 8), move.Options{From: "there", To: "here"})
-	wantRefused(t, err, rendezvous.CodeInvalid, "there has 16 shards and here has 8")
+	wantRefused(t, err, rendezvous.CodeInvalid, "there has 64 shards and here has 8")
 
 	if err := h.Damage.Event("acme", w.alone.EventID); err != nil {
 		t.Fatal(err)
