@@ -16,6 +16,7 @@ type law struct {
 	flows  []*lawFlow
 	events []*lawEvent // by number
 	waits  int         // registered so far: their numbers
+	claims int
 }
 
 type lawFlow struct {
@@ -49,11 +50,11 @@ type lawAttempt struct {
 }
 
 type lawWait struct {
-	effect   string
-	key      string
-	number   int
-	held     *lawEvent
-	parkedAt time.Time
+	effect string
+	key    string
+	number int
+	held   *lawEvent
+	claim  int // which claim is the older one: instants may be equal
 }
 
 type lawEvent struct {
@@ -262,9 +263,7 @@ func (l *law) parked(f *lawFlow, driven bool) int {
 			due = append(due, w)
 		}
 	}
-	slices.SortStableFunc(due, func(a, b *lawWait) int {
-		return cmp.Or(a.parkedAt.Compare(b.parkedAt), cmp.Compare(a.number, b.number))
-	})
+	slices.SortFunc(due, func(a, b *lawWait) int { return cmp.Compare(a.claim, b.claim) })
 	for _, w := range due {
 		l.answer(f, driven, w, w.held)
 	}
@@ -309,7 +308,8 @@ func (l *law) meet() {
 func (l *law) claim(f *lawFlow, w *lawWait, e *lawEvent) {
 	if f.live(l) {
 		e.state, e.run, e.effect = rendezvous.EventClaimed, f.run().id, w.effect
-		w.held, w.parkedAt = e, l.now
+		l.claims++
+		w.held, w.claim = e, l.claims
 		return
 	}
 	l.answer(f, false, w, e)
