@@ -239,7 +239,7 @@ var queries = []query{
 	{"Scan of leases", 20, scan(backend.ShardLeases, backend.Position{ID: "timer", Number: 5})},
 	{"UnmetEvents", 40, func(ctx context.Context, tx backend.Tx) error { return ask3(tx.UnmetEvents(ctx, tx.Now(), 0, 10)) }},
 	{"LastNumbers", 0, func(ctx context.Context, tx backend.Tx) error { return ask(tx.LastNumbers(ctx)) }},
-	{"SW-34 UnmetNews of all", 400, func(ctx context.Context, tx backend.Tx) error {
+	{"SW-34 UnmetNews of all", 600, func(ctx context.Context, tx backend.Tx) error {
 		return ask(tx.UnmetNews(ctx, tx.Now(), backend.News{}, 10))
 	}},
 	{"SW-34 UnmetNews", 20, func(ctx context.Context, tx backend.Tx) error {

@@ -251,7 +251,7 @@ func prunedInOrder(t *testing.T, h *Harness) {
 
 func prunedAtOnce(t *testing.T, h *Harness) {
 	f := h.Fix(t)
-	for range h.Rounds(t) {
+	for range max(h.Rounds(t)/10, 5) {
 		want := map[string]int{}
 		for range 3 {
 			first, _, _ := closedFlow(f)

@@ -79,7 +79,7 @@ func disjointScopes(t *testing.T, h *Harness) {
 		done(t, "own a half", pods[i].SetOwnedShards(half))
 		owned[i] = pods[i].Acquire(half...)
 	}
-	rounds := h.Rounds(t)
+	rounds := max(h.Rounds(t)/10, 5)
 	for round := range rounds {
 		for _, r := range flows {
 			r.arm(fmt.Sprint("t", round), h.Now(t))
