@@ -160,7 +160,7 @@ type FiredPage struct {
 	Lost    []int             // shards that did not pass the fence
 	Full    bool              // more is due
 	Busy    int               // due timers whose workflows were being written
-	NextDue map[int]time.Time // per shard that passed: the earliest instant that something can be taken; absent for none
+	NextDue map[int]time.Time // per shard that passed: the earliest instant that something can be taken; absent for none. nil: it could not be read, ask NextDue
 	Now     time.Time         // the store's
 	Notices Notices
 }

@@ -30,7 +30,7 @@ func (w *Worker) fire(ctx context.Context, shards []store.ShardEpoch) {
 		w.observe(ctx, page)
 		w.follow(ctx, page)
 	}
-	if err != nil {
+	if err != nil || page.NextDue == nil {
 		w.later(numbers)
 		return
 	}

@@ -34,19 +34,27 @@ func (o *parkedOutcome) count() int {
 	return len(o.records)
 }
 
-// recordParked records the parked answers of f's current run, oldest claim first, within 100 and 16 MiB of payload (RN-34); quarantined waits are left
-// out. A pair that cannot be recorded fails alone: it stays parked and counts a failed attempt. withPayload copies the payloads into the records
-// answered. A run that counts as free (f.free) is woken.
-func (u *unit) recordParked(ctx context.Context, f *flow, withPayload bool) (parkedOutcome, error) {
-	all, err := u.recordParkedOf(ctx, []*flow{f}, withPayload)
-	if all[f.Key()] == nil {
-		return parkedOutcome{}, err
+// of is what was done for one run, its answers with their payloads: for whoever is handed them.
+func (u *unit) of(ctx context.Context, f *flow, all map[backend.WorkflowKey]*parkedOutcome) (parkedOutcome, error) {
+	out := all[f.Key()]
+	if out == nil {
+		return parkedOutcome{}, nil
 	}
-	return *all[f.Key()], err
+	return *out, u.loadPayloads(ctx, out.records)
 }
 
-// recordParkedOf is recordParked for many runs at once, at the cost of one. The bounds hold for each run.
-func (u *unit) recordParkedOf(ctx context.Context, flows []*flow, withPayload bool) (map[backend.WorkflowKey]*parkedOutcome, error) {
+// recordParked records the parked answers of f's current run, oldest claim first, within 100 and 16 MiB of payload (RN-34); quarantined waits are left
+// out. A pair that cannot be recorded fails alone: it stays parked and counts a failed attempt. A run that counts as free (f.free) is woken.
+func (u *unit) recordParked(ctx context.Context, f *flow) (parkedOutcome, error) {
+	all, err := u.recordParkedOf(ctx, []*flow{f})
+	if err != nil {
+		return parkedOutcome{}, err
+	}
+	return u.of(ctx, f, all)
+}
+
+// recordParkedOf is recordParked for many runs at once, at the cost of one, without payloads. The bounds hold for each run.
+func (u *unit) recordParkedOf(ctx context.Context, flows []*flow) (map[backend.WorkflowKey]*parkedOutcome, error) {
 	runs := make([]backend.RunKey, len(flows))
 	for i, f := range flows {
 		runs[i] = backend.RunKey{Tenant: f.Tenant, ID: f.RunID}
@@ -72,14 +80,9 @@ func (u *unit) recordParkedOf(ctx context.Context, flows []*flow, withPayload bo
 		of[k] = append(of[k], w)
 	}
 	out := make(map[backend.WorkflowKey]*parkedOutcome, len(flows))
-	var answered []*backend.Record
 	for i, f := range flows {
 		one := u.recordRun(f, of[runs[i]], pairs)
-		answered = append(answered, one.records...)
 		out[f.Key()] = &one
-	}
-	if withPayload {
-		return out, u.loadPayloads(ctx, answered)
 	}
 	return out, nil
 }
@@ -103,8 +106,9 @@ func (u *unit) recordRun(f *flow, waits []*backend.Wait, pairs pairing) parkedOu
 	return out
 }
 
-// loadPayloads copies the payloads of answers into their records, for whoever is handed them. The store still takes them from the events.
+// loadPayloads copies the payloads of those of the records that are answers into them. The store still takes them from the events.
 func (u *unit) loadPayloads(ctx context.Context, records []*backend.Record) error {
+	records = slices.DeleteFunc(slices.Clone(records), func(r *backend.Record) bool { return r.PayloadOf == 0 })
 	if len(records) == 0 {
 		return nil
 	}

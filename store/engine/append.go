@@ -15,15 +15,7 @@ func (t *tenant) Append(ctx context.Context, a store.Append, at time.Time) (stor
 	if err != nil {
 		return store.Appended{}, err
 	}
-	var o *outcome
-	notices, err := t.land(ctx, "append", at, b, func(ctx context.Context, u *unit) error {
-		got, err := u.append(ctx, b)
-		o = got
-		return err
-	})
-	if err == nil {
-		err = o.refused
-	}
+	o, notices, err := t.append(ctx, "append", at, b)
 	if err != nil {
 		return store.Appended{}, err
 	}
@@ -136,13 +128,8 @@ func (u *unit) append(ctx context.Context, b *batch) (*outcome, error) {
 	if b.expected != f.Head && !b.anyHead {
 		return nil, headConflict(b.expected, f.Head)
 	}
-	if b.buildFrom != nil {
-		if b.records, err = b.buildFrom(ctx, u, f); err != nil {
-			return nil, err
-		}
-	}
 	if b.build != nil {
-		if b.records, err = b.build(f); err != nil {
+		if b.records, err = b.build(ctx, u, f); err != nil {
 			return nil, err
 		}
 	}

@@ -27,9 +27,8 @@ type batch struct {
 	trace    rendezvous.Trace    // of the request, kept with the timers it arms
 	records  []rendezvous.Record // checked by shape and place
 	anyHead  bool                // it is written at the head it finds; expected is none
-	// buildFrom is build for records that depend on more than the row. It runs under the lock.
-	buildFrom func(ctx context.Context, u *unit, f *flow) ([]rendezvous.Record, error)
-	build     func(f *flow) ([]rendezvous.Record, error) // instead of records, where they depend on the row
+	// build, under the lock, makes the records where they depend on what is stored.
+	build func(ctx context.Context, u *unit, f *flow) ([]rendezvous.Record, error)
 }
 
 func (b *batch) key() backend.BatchKey {
@@ -185,6 +184,20 @@ func (e *Engine) land(ctx context.Context, verb string, at time.Time, b *batch, 
 		return notices, nil
 	}
 	return store.Notices{}, err
+}
+
+// append is [Engine.land] of a batch that [unit.append] writes.
+func (e *Engine) append(ctx context.Context, verb string, at time.Time, b *batch) (*outcome, store.Notices, error) {
+	var o *outcome
+	notices, err := e.land(ctx, verb, at, b, func(ctx context.Context, u *unit) error {
+		got, err := u.append(ctx, b)
+		o = got
+		return err
+	})
+	if err == nil {
+		err = o.refused
+	}
+	return o, notices, err
 }
 
 // digest sums a request as sent, every part length-prefixed so that no two read alike. The epoch and the operator are not in it: they say who asks, and

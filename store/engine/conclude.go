@@ -16,12 +16,7 @@ func (t *tenant) Conclude(ctx context.Context, c store.Conclusion, at time.Time)
 	if err != nil {
 		return store.Concluded{}, err
 	}
-	var o *outcome
-	notices, err := t.land(ctx, "conclude", at, b, func(ctx context.Context, u *unit) error {
-		got, err := u.append(ctx, b)
-		o = got
-		return err
-	})
+	o, notices, err := t.append(ctx, "conclude", at, b)
 	if err != nil {
 		return store.Concluded{}, err
 	}

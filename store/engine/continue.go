@@ -15,12 +15,7 @@ func (t *tenant) ContinueAsNew(ctx context.Context, c store.Continuation, at tim
 	if err != nil {
 		return store.Continued{}, err
 	}
-	var o *outcome
-	notices, err := t.land(ctx, "continue_as_new", at, b, func(ctx context.Context, u *unit) error {
-		got, err := u.append(ctx, b)
-		o = got
-		return err
-	})
+	o, notices, err := t.append(ctx, "continue_as_new", at, b)
 	if err != nil {
 		return store.Continued{}, err
 	}
@@ -56,7 +51,9 @@ func newContinuation(tenant string, c store.Continuation) (*batch, error) {
 		}
 		c.NextRun = next
 	}
-	b.build = func(f *flow) ([]rendezvous.Record, error) { return continuation(c, f.Type, f.Queue) }
+	b.build = func(_ context.Context, _ *unit, f *flow) ([]rendezvous.Record, error) {
+		return continuation(c, f.Type, f.Queue)
+	}
 	_, err := continuation(c, "any", rendezvous.DefaultQueue)
 	return b, err
 }

@@ -15,6 +15,7 @@ import (
 
 // Engine keeps the store contract on any backend.
 type Engine struct {
+	scoped   // all is owned
 	backend  backend.Backend
 	clock    clock.Clock
 	maxEvent int
@@ -49,7 +50,9 @@ func New(b backend.Backend, o Options) (*Engine, error) {
 	if o.MaxEvent < 0 || o.MaxEvent > rendezvous.MaxPayload {
 		return nil, rendezvous.OverLimit("max_event", rendezvous.MaxPayload, o.MaxEvent)
 	}
-	return &Engine{backend: b, clock: o.Clock, maxEvent: o.MaxEvent, look: o.Look}, nil
+	e := &Engine{backend: b, clock: o.Clock, maxEvent: o.MaxEvent, look: o.Look}
+	e.all = func() enumeration { return enumeration{e, nil} }
+	return e, nil
 }
 
 // Tenant implements [store.Store].

@@ -22,69 +22,37 @@ type enumeration struct {
 	owned []int
 }
 
-func (e *Engine) all() enumeration { return enumeration{e, nil} }
+// scoped are the verbs that a scope narrows. all is what is owned when it is asked: a walk that goes on sees what is owned then.
+type scoped struct{ all func() enumeration }
 
 // ListWorkflowIDs implements [store.Enumerations].
-func (e *Engine) ListWorkflowIDs(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowPosition, error) {
-	return e.all().ids(ctx, s, after, limit)
+func (v scoped) ListWorkflowIDs(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowPosition, error) {
+	return v.all().ids(ctx, s, after, limit)
 }
 
 // StreamHeads implements [store.Enumerations].
-func (e *Engine) StreamHeads(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowHead, error) {
-	return e.all().heads(ctx, "stream_heads", s, "", after, limit)
+func (v scoped) StreamHeads(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowHead, error) {
+	return v.all().heads(ctx, "stream_heads", s, "", after, limit)
 }
 
 // ListActive implements [store.Enumerations].
-func (e *Engine) ListActive(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowHead, error) {
-	return e.all().heads(ctx, "list_active", s, rendezvous.StatusRunning, after, limit)
+func (v scoped) ListActive(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowHead, error) {
+	return v.all().heads(ctx, "list_active", s, rendezvous.StatusRunning, after, limit)
 }
 
 // ListPaused implements [store.Enumerations].
-func (e *Engine) ListPaused(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowHead, error) {
-	return e.all().heads(ctx, "list_paused", s, rendezvous.StatusPaused, after, limit)
+func (v scoped) ListPaused(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowHead, error) {
+	return v.all().heads(ctx, "list_paused", s, rendezvous.StatusPaused, after, limit)
 }
 
 // ExpiredTimers implements [store.Enumerations].
-func (e *Engine) ExpiredTimers(ctx context.Context, asOf time.Time, s store.Scope, after *store.TimerPosition, limit int) ([]store.Timer, error) {
-	return e.all().expired(ctx, asOf, s, after, limit)
+func (v scoped) ExpiredTimers(ctx context.Context, asOf time.Time, s store.Scope, after *store.TimerPosition, limit int) ([]store.Timer, error) {
+	return v.all().expired(ctx, asOf, s, after, limit)
 }
 
 // NextDue implements [store.Enumerations].
-func (e *Engine) NextDue(ctx context.Context, shards []int) (store.DueInstants, error) {
-	return e.all().nextDue(ctx, shards)
-}
-
-// all is what the handle owns now. A walk that goes on sees what is owned then.
-func (h *poolHandle) all() enumeration { return enumeration{h.Engine, h.owned()} }
-
-// ListWorkflowIDs implements [store.Enumerations].
-func (h *poolHandle) ListWorkflowIDs(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowPosition, error) {
-	return h.all().ids(ctx, s, after, limit)
-}
-
-// StreamHeads implements [store.Enumerations].
-func (h *poolHandle) StreamHeads(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowHead, error) {
-	return h.all().heads(ctx, "stream_heads", s, "", after, limit)
-}
-
-// ListActive implements [store.Enumerations].
-func (h *poolHandle) ListActive(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowHead, error) {
-	return h.all().heads(ctx, "list_active", s, rendezvous.StatusRunning, after, limit)
-}
-
-// ListPaused implements [store.Enumerations].
-func (h *poolHandle) ListPaused(ctx context.Context, s store.Scope, after *store.WorkflowPosition, limit int) ([]store.WorkflowHead, error) {
-	return h.all().heads(ctx, "list_paused", s, rendezvous.StatusPaused, after, limit)
-}
-
-// ExpiredTimers implements [store.Enumerations].
-func (h *poolHandle) ExpiredTimers(ctx context.Context, asOf time.Time, s store.Scope, after *store.TimerPosition, limit int) ([]store.Timer, error) {
-	return h.all().expired(ctx, asOf, s, after, limit)
-}
-
-// NextDue implements [store.Enumerations].
-func (h *poolHandle) NextDue(ctx context.Context, shards []int) (store.DueInstants, error) {
-	return h.all().nextDue(ctx, shards)
+func (v scoped) NextDue(ctx context.Context, shards []int) (store.DueInstants, error) {
+	return v.all().nextDue(ctx, shards)
 }
 
 // narrow is the shards that are both owned and asked for: nil asked for is all that is owned, nil answered is all there are. One that is not owned is fenced.

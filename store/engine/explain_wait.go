@@ -79,7 +79,7 @@ func (w *remains) register(tenant string) error {
 	if d.Deadline != "" {
 		var err error
 		if w.due, err = rendezvous.ParseInstant("deadline", d.Deadline); err != nil {
-			return corruptDeadline(*w.stands.opened, err)
+			return corruptInstant(*w.stands.opened, err)
 		}
 	}
 	if w.Wait != nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -45,7 +46,7 @@ func (h *poolHandle) FireDueTimers(ctx context.Context, shards []store.ShardEpoc
 		case err == nil || rendezvous.CodeOf(err) == rendezvous.CodeCommitUnknown:
 			page := store.FiredPage{Fires: p.fires, Lost: lost, Full: p.full, Busy: p.busy, Now: p.now, Notices: notices}
 			if err == nil {
-				err = h.nextOf(ctx, &page, p.passed)
+				h.nextOf(ctx, &page, p.passed)
 			}
 			return page, err
 		case !itemsFault(err) || p.only == nil && limit == 1:
@@ -58,11 +59,14 @@ func (h *poolHandle) FireDueTimers(ctx context.Context, shards []store.ShardEpoc
 	}
 }
 
-// nextOf completes a page by when its shards' next timers can be taken.
-func (h *poolHandle) nextOf(ctx context.Context, page *store.FiredPage, passed []store.ShardEpoch) error {
-	return h.view(ctx, "next_due", func(ctx context.Context, r backend.Reader) (err error) {
-		page.NextDue, err = r.NextDue(ctx, numbersOf(passed))
-		page.Now = r.Now()
+// nextOf completes a page by when its shards' next timers can be taken. The page is committed: that this could not be read is no error of it.
+func (h *poolHandle) nextOf(ctx context.Context, page *store.FiredPage, passed []store.ShardEpoch) {
+	_ = h.view(ctx, "next_due", func(ctx context.Context, r backend.Reader) error {
+		next, err := r.NextDue(ctx, numbersOf(passed))
+		if err == nil {
+			page.NextDue, page.Now = map[int]time.Time{}, r.Now()
+			maps.Copy(page.NextDue, next)
+		}
 		return err
 	})
 }
@@ -248,12 +252,15 @@ func (u *unit) holdDue(ctx context.Context, owner string, passed []store.ShardEp
 	var out []store.HeldTimer
 	for i, key := range keys {
 		t := locked[key]
-		if t == nil || t.Corrupt != nil || t.DueAt.After(u.now) || t.Token != 0 && t.HeldUntil.After(u.now) && t.HoldEpoch >= epochs[t.Shard] {
+		if t == nil || t.Corrupt == nil && t.DueAt.After(u.now) || t.Token != 0 && t.HeldUntil.After(u.now) && t.HoldEpoch >= epochs[t.Shard] {
 			continue
 		}
 		t.Token, t.Holder, t.HoldEpoch, t.HeldUntil = tokens[i], owner, epochs[t.Shard], rendezvous.DueInstant(u.now.Add(hold))
 		t.ReadyAt = t.HeldUntil
 		u.ch.HeldTimers = append(u.ch.HeldTimers, t)
+		if t.Corrupt != nil { // handed to nobody, and out of the way of the others while its hold stands
+			continue
+		}
 		held := store.HeldTimer{Timer: storeTimer(t), Token: t.Token}
 		held.Holder, held.HeldUntil = t.Holder, t.HeldUntil
 		out = append(out, held)

@@ -15,22 +15,12 @@ func (u *unit) recordNews(ctx context.Context, f *flow) (parkedOutcome, error) {
 	if err != nil {
 		return parkedOutcome{}, err
 	}
-	out := all[f.Key()]
-	if out == nil {
-		return parkedOutcome{}, nil
-	}
-	var answers []*backend.Record
-	for _, r := range out.records {
-		if r.PayloadOf != 0 {
-			answers = append(answers, r)
-		}
-	}
-	return *out, u.loadPayloads(ctx, answers)
+	return u.of(ctx, f, all)
 }
 
 // recordNewsOf is recordNews for many runs at once, at the cost of one, without payloads. The bounds hold for each run.
 func (u *unit) recordNewsOf(ctx context.Context, flows []*flow) (map[backend.WorkflowKey]*parkedOutcome, error) {
-	out, err := u.recordParkedOf(ctx, flows, false)
+	out, err := u.recordParkedOf(ctx, flows)
 	if err != nil {
 		return nil, err
 	}

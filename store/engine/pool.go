@@ -18,6 +18,7 @@ const beliefMargin = 300 * time.Millisecond
 // poolHandle is the store as one pod of one pool sees it.
 type poolHandle struct {
 	*Engine
+	scoped
 	pool  store.Pool
 	owner string // an incarnation
 
@@ -43,7 +44,9 @@ func (e *Engine) PoolHandle(pool store.Pool, incarnation string) (store.PoolHand
 	if err := checkIncarnation(incarnation); err != nil {
 		return nil, err
 	}
-	return &poolHandle{Engine: e, pool: pool, owner: incarnation, beliefs: map[int]belief{}}, nil
+	h := &poolHandle{Engine: e, pool: pool, owner: incarnation, beliefs: map[int]belief{}}
+	h.scoped.all = func() enumeration { return enumeration{e, h.owned()} }
+	return h, nil
 }
 
 // Shards implements [store.Pools].

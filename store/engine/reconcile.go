@@ -78,7 +78,7 @@ func (u *unit) armingOf(ctx context.Context, f *flow, r rendezvous.Record) (*bac
 	}
 	due, err := rendezvous.ParseInstant("fire_at", at)
 	if err != nil {
-		return nil, rendezvous.Errorf(rendezvous.CodeCorrupt, "the instant of record %d does not decode", r.Seq).With("seq", r.Seq).Because(err)
+		return nil, corruptInstant(r, err)
 	}
 	return &backend.Timer{TimerID: id, FireAt: due, ArmedSeq: r.Seq}, nil
 }
@@ -233,13 +233,9 @@ func (h *poolHandle) suspects(
 		if err != nil {
 			return err
 		}
-		rows, err := r.TimersOf(ctx, keys, time.Time{})
+		count, err := countTimers(ctx, r, keys, flows)
 		if err != nil {
 			return err
-		}
-		count := map[backend.WorkflowKey]int{}
-		for _, t := range rows {
-			count[backend.WorkflowKey{Tenant: t.Tenant, ID: t.WorkflowID}]++
 		}
 		for _, key := range keys {
 			if f := flows[key]; f != nil && (f.Corrupt != nil || f.LiveTimers != count[key]) {
@@ -249,6 +245,33 @@ func (h *poolHandle) suspects(
 		return nil
 	})
 	return heads, suspects, err
+}
+
+// mostCounted is how many timers are read at once to be counted.
+const mostCounted = 5000
+
+// countTimers counts the rows of workflows, in parts of about as many as mostCounted: a run may have a thousand and more.
+func countTimers(
+	ctx context.Context, r backend.Reader, keys []backend.WorkflowKey, flows map[backend.WorkflowKey]*backend.Workflow,
+) (map[backend.WorkflowKey]int, error) {
+	count := map[backend.WorkflowKey]int{}
+	for len(keys) > 0 {
+		n := 0
+		for expected := 0; n < len(keys) && expected < mostCounted; n++ {
+			if f := flows[keys[n]]; f != nil {
+				expected += f.LiveTimers
+			}
+		}
+		rows, err := r.TimersOf(ctx, keys[:n], time.Time{})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range rows {
+			count[backend.WorkflowKey{Tenant: t.Tenant, ID: t.WorkflowID}]++
+		}
+		keys = keys[n:]
+	}
+	return count, nil
 }
 
 // reconcile makes a workflow's timer rows and their count what its history says.

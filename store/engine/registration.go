@@ -121,7 +121,7 @@ func (r *registration) judge(records []rendezvous.Record) error {
 		if d.Deadline != "" {
 			due, err := rendezvous.ParseInstant("deadline", d.Deadline)
 			if err != nil {
-				return corruptDeadline(*s.opened, err)
+				return corruptInstant(*s.opened, err)
 			}
 			r.due = due
 		}
@@ -219,8 +219,8 @@ func (u *unit) newWait(r *registration, number int64) *backend.Wait {
 // its record keep the deadline itself.
 func pollDeadline(registered time.Time) time.Time { return registered.Add(time.Microsecond) }
 
-func corruptDeadline(r rendezvous.Record, err error) error {
-	return rendezvous.Errorf(rendezvous.CodeCorrupt, "the deadline of record %d does not decode", r.Seq).With("seq", r.Seq).Because(err)
+func corruptInstant(r rendezvous.Record, err error) error {
+	return rendezvous.Errorf(rendezvous.CodeCorrupt, "the instant of record %d does not decode", r.Seq).With("seq", r.Seq).Because(err)
 }
 
 // takeEvents lets the registrations in, one by one. Each new wait needs room among those of its run, and leaves it to the next when it is answered at

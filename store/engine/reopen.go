@@ -123,7 +123,7 @@ func (u *unit) armAgain(f *flow, started rendezvous.Record, batch string) error 
 	}
 	at, err := rendezvous.ParseInstant("fire_at", d.FireAt)
 	if err != nil {
-		return rendezvous.Errorf(rendezvous.CodeCorrupt, "the instant of record %d does not decode", started.Seq).With("seq", started.Seq).Because(err)
+		return corruptInstant(started, err)
 	}
 	row := u.record(f, rendezvous.Record{RunID: f.RunID, Kind: rendezvous.TimerStarted, Data: started.Data, Batch: batch})
 	u.arm(f, backend.Timer{TimerID: d.TimerID, Class: rendezvous.TimerAuthor, FireAt: at, ArmedSeq: row.Seq}, false)
@@ -146,7 +146,11 @@ func (u *unit) deadlineOf(ctx context.Context, f *flow, run *backend.Run) (time.
 	if err := rendezvous.DecodeData(started, &d); err != nil || d.Deadline == "" {
 		return time.Time{}, err
 	}
-	return rendezvous.ParseInstant("deadline", d.Deadline)
+	at, err := rendezvous.ParseInstant("deadline", d.Deadline)
+	if err != nil {
+		return at, corruptInstant(started, err)
+	}
+	return at, nil
 }
 
 // superseded is what the run's last RunReopened lets be tried again (G8).

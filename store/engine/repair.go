@@ -22,13 +22,8 @@ func (p *abandonedPosition) sound() bool {
 }
 
 // AbandonedRuns implements [store.Repairer].
-func (e *Engine) AbandonedRuns(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
-	return e.all().abandonedRuns(ctx, limit, cursor)
-}
-
-// AbandonedRuns implements [store.Repairer].
-func (h *poolHandle) AbandonedRuns(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
-	return h.all().abandonedRuns(ctx, limit, cursor)
+func (v scoped) AbandonedRuns(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
+	return v.all().abandonedRuns(ctx, limit, cursor)
 }
 
 func (w enumeration) abandonedRuns(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
@@ -44,13 +39,8 @@ func (w enumeration) abandonedRuns(ctx context.Context, limit int, cursor string
 }
 
 // DueLeases implements [store.Repairer].
-func (e *Engine) DueLeases(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
-	return e.all().dueLeases(ctx, limit, cursor)
-}
-
-// DueLeases implements [store.Repairer].
-func (h *poolHandle) DueLeases(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
-	return h.all().dueLeases(ctx, limit, cursor)
+func (v scoped) DueLeases(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
+	return v.all().dueLeases(ctx, limit, cursor)
 }
 
 func (w enumeration) dueLeases(ctx context.Context, limit int, cursor string) (list []store.AbandonedRun, next string, err error) {
@@ -112,13 +102,8 @@ func abandonedRun(w *backend.Workflow) store.AbandonedRun {
 const maxResumeRetry = 10 * time.Minute
 
 // TakeWoken implements [store.Repairer].
-func (e *Engine) TakeWoken(ctx context.Context, limit int) (store.Taken[store.ResumeRef], error) {
-	return e.all().takeWoken(ctx, limit)
-}
-
-// TakeWoken implements [store.Repairer].
-func (h *poolHandle) TakeWoken(ctx context.Context, limit int) (store.Taken[store.ResumeRef], error) {
-	return h.all().takeWoken(ctx, limit)
+func (v scoped) TakeWoken(ctx context.Context, limit int) (store.Taken[store.ResumeRef], error) {
+	return v.all().takeWoken(ctx, limit)
 }
 
 // takeWoken is TakeWoken in the shards that are owned.

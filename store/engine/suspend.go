@@ -20,7 +20,7 @@ func (t *tenant) Collect(ctx context.Context, run string, epoch int64) (store.Co
 		if err != nil {
 			return err
 		}
-		out, err := u.recordParked(ctx, f, true)
+		out, err := u.recordParked(ctx, f)
 		if err != nil {
 			return err
 		}

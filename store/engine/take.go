@@ -32,13 +32,8 @@ func checkHold(hold time.Duration) (time.Duration, error) {
 var errTakeLost = errors.New("a worker took it and neither delivered it nor put it off")
 
 // TakeParked implements [store.Redeliverer].
-func (e *Engine) TakeParked(ctx context.Context, limit int, hold time.Duration) (store.Taken[store.TakenWait], error) {
-	return e.all().takeParked(ctx, limit, hold)
-}
-
-// TakeParked implements [store.Redeliverer].
-func (h *poolHandle) TakeParked(ctx context.Context, limit int, hold time.Duration) (store.Taken[store.TakenWait], error) {
-	return h.all().takeParked(ctx, limit, hold)
+func (v scoped) TakeParked(ctx context.Context, limit int, hold time.Duration) (store.Taken[store.TakenWait], error) {
+	return v.all().takeParked(ctx, limit, hold)
 }
 
 // takeParked is TakeParked in the shards that are owned. A page is at most one batch of DeliverParked.

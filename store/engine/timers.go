@@ -16,12 +16,7 @@ func (t *tenant) ArmTimer(ctx context.Context, a store.Arm, at time.Time) (store
 	if err != nil {
 		return store.Armed{}, err
 	}
-	var o *outcome
-	notices, err := t.land(ctx, "arm_timer", at, b, func(ctx context.Context, u *unit) error {
-		got, err := u.append(ctx, b)
-		o = got
-		return err
-	})
+	o, notices, err := t.append(ctx, "arm_timer", at, b)
 	if err != nil {
 		return store.Armed{}, err
 	}
@@ -41,28 +36,29 @@ func newArm(tenant string, a store.Arm) (*batch, error) {
 	if _, err := rendezvous.Resolve("fire_at", d.FireAt, "after", d.After, time.Time{}); err != nil {
 		return nil, err
 	}
-	b := &batch{tenant: tenant, run: a.RunID, id: a.BatchID, epoch: a.Epoch, anyHead: true, trace: a.Trace.Kept()}
-	return b, b.single("arm_timer", rendezvous.Record{RunID: a.RunID, Kind: rendezvous.TimerStarted, Data: rendezvous.EncodeData(d)})
+	b, err := timerBatch(tenant, a.RunID, a.Epoch, a.BatchID)
+	if err != nil {
+		return nil, err
+	}
+	r, err := rendezvous.Record{RunID: a.RunID, Kind: rendezvous.TimerStarted, Data: rendezvous.EncodeData(d)}.CheckAppended()
+	r.Batch = b.id
+	b.records, b.trace = []rendezvous.Record{r}, a.Trace.Kept()
+	sum := newDigest("arm_timer")
+	sum.record(r)
+	b.digest = sum.sum()
+	return b, err
 }
 
-// single makes r the batch's only record, and its digest. An epoch is judged here, too.
-func (b *batch) single(verb string, r rendezvous.Record) error {
+// timerBatch is a batch of one record about a timer, written at whatever head it finds.
+func timerBatch(tenant, run string, epoch int64, id string) (*batch, error) {
+	b := &batch{tenant: tenant, run: run, id: id, epoch: epoch, anyHead: true}
 	if err := b.check(); err != nil {
-		return err
+		return nil, err
 	}
-	if b.epoch < 0 {
-		return checkEpoch(b.epoch)
+	if epoch < 0 {
+		return nil, checkEpoch(epoch)
 	}
-	checked, err := r.CheckAppended()
-	if err != nil {
-		return err
-	}
-	checked.Batch = b.id
-	b.records = []rendezvous.Record{checked}
-	sum := newDigest(verb)
-	sum.record(checked)
-	b.digest = sum.sum()
-	return nil
+	return b, nil
 }
 
 // CancelTimer implements [store.Timers].
@@ -75,17 +71,14 @@ func (t *tenant) CancelTimer(
 	if err := rendezvous.CheckReason("reason", reason); err != nil {
 		return store.CancelledTimer{}, err
 	}
-	b := &batch{tenant: t.name, run: run, id: batchID, epoch: epoch, anyHead: true}
-	if err := b.check(); err != nil {
+	b, err := timerBatch(t.name, run, epoch, batchID)
+	if err != nil {
 		return store.CancelledTimer{}, err
-	}
-	if epoch < 0 {
-		return store.CancelledTimer{}, checkEpoch(epoch)
 	}
 	sum := newDigest("cancel_timer")
 	sum.text(run, timerID, reason)
 	b.digest = sum.sum()
-	b.buildFrom = func(ctx context.Context, u *unit, f *flow) ([]rendezvous.Record, error) {
+	b.build = func(ctx context.Context, u *unit, f *flow) ([]rendezvous.Record, error) {
 		rows, err := u.tx.Timers(ctx, []backend.TimerKey{f.timerKey(timerID)})
 		if err != nil {
 			return nil, err
@@ -107,12 +100,7 @@ func (t *tenant) CancelTimer(
 		r.Batch = batchID
 		return []rendezvous.Record{r}, err
 	}
-	var o *outcome
-	_, err := t.land(ctx, "cancel_timer", at, b, func(ctx context.Context, u *unit) error {
-		got, err := u.append(ctx, b)
-		o = got
-		return err
-	})
+	o, _, err := t.append(ctx, "cancel_timer", at, b)
 	if err != nil {
 		return cancelledBefore(err)
 	}

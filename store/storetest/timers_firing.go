@@ -22,6 +22,7 @@ var timersFiring = []Case{
 	{Name: "TM-28 a row that spoils its page is met alone", Run: spoiledPage},
 	{Name: "TM-33 a page that failed leaves rows and histories as they were", Run: pageBroken},
 	{Name: "TM-33 a page whose answer was lost carries what it did", Run: pageUnknown},
+	{Name: "TM-33 a page behind which nobody can say what is due next is a page all the same", Run: pageUnread},
 	{Name: "TM-34 one tenant's flood delays another's timer by a page", Run: floodedTenant},
 	{Name: "TM-36 two timers of one run both wake it, and no lease is left behind", Run: bothWake},
 	{Name: "TM-47 a flood fires each once, no page over its limit", Run: flood},
@@ -380,6 +381,22 @@ func pageUnknown(t *testing.T, h *Harness) {
 	other.wantNotice(page.Notices.Resume, rendezvous.CauseTimer, other.Head())
 	eq(t, "the same call again", len(p.Page(t, 0).Fires), 0)
 	s.over()
+}
+
+func pageUnread(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	p := h.TimerPod(t)
+	r := f.Start()
+	r.Drive().Suspend()
+	r.ArmIn("t", time.Minute)
+	h.Advance(time.Minute)
+	p.Own(t)
+	h.Faults.Arm(fault.Failure{Verb: "next_due", Point: fault.AtCall, Call: 1})
+	page := must(p.FireDueTimers(ctx, p.Owned, 0))(t, "a page")
+	x := one(t, "page", page.Fires, store.FireFired)
+	r.wantNotice(page.Notices.Resume, rendezvous.CauseTimer, x.Seq)
+	eq(t, "when the next is due is not said", page.NextDue == nil, true)
+	eq(t, "and of an empty page it is", p.Page(t, 0).NextDue != nil, true)
 }
 
 func floodedTenant(t *testing.T, h *Harness) {

@@ -13,6 +13,7 @@ import (
 // timersHolding is timers.md section 4: due timers handed out with holds.
 var timersHolding = []Case{
 	{Name: "TM-27 any number of held rows in front hides no free one", Run: heldHideNothing},
+	{Name: "TM-27 rows that do not decode hide no free one", Run: corruptHideNothing},
 	{Name: "TM-30 two concurrent pages, and two concurrent claims, are disjoint and complete", Run: disjointPages},
 	{Name: "TM-31 a held row is not claimable until its hold lapses or is given back", Run: heldUntil},
 	{Name: "TM-31 a hold is void when its shard has a newer epoch", Run: holdVoid},
@@ -52,6 +53,29 @@ func heldHideNothing(t *testing.T, h *Harness) {
 	free.WantFired("free", a)
 	eq(t, "more that can be taken", page.Full, false)
 	eq(t, "timers that are due by the depths", must(h.Store.Depths(ctx))(t, "depths").DueTimers > 0, true)
+}
+
+func corruptHideNothing(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	p := h.TimerPod(t)
+	shard := -1
+	for range 3 {
+		r := f.startBeside(&shard)
+		r.Arm("bad", h.Now(t))
+		done(t, "damage", h.Damage.Timer(f.Name(), r.WorkflowID, "bad"))
+	}
+	h.Advance(time.Second)
+	free := f.startBeside(&shard)
+	free.Arm("free", h.Now(t)) // due later than all of them
+	h.Advance(time.Second)
+	var got []store.HeldTimer
+	for calls := 0; len(got) == 0; calls++ {
+		if calls == 4 {
+			t.Fatal("the free one is not handed out")
+		}
+		got = must(p.ClaimDueTimers(ctx, p.epochs(free), 10*time.Second, 1))(t, "claim")
+	}
+	eq(t, "the free one", got[0].TimerID, "free")
 }
 
 func disjointPages(t *testing.T, h *Harness) {
