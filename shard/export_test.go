@@ -1,6 +1,9 @@
 package shard
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Turn hears what kicked the member and makes the round that is due, if one is, as Run does. The member is not run.
 func (m *Member) Turn(ctx context.Context) (gone bool) {
@@ -23,3 +26,10 @@ func (m *Member) Reverse() { m.reversed = true }
 
 // Kicked reports whether a round was asked for.
 func (m *Member) Kicked() bool { return len(m.kick) > 0 }
+
+// Owned are the shards this member works on, by number, as of its last round.
+func (m *Member) Owned() []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.status.owned)
+}

@@ -192,11 +192,12 @@ func (m *Member) failed(err error) {
 	m.deps.Log.Warn("the shards of a pool could not be renewed", "pool", m.deps.Pool, "member", m.deps.Incarnation, "error", err)
 }
 
-func (m *Member) period() time.Duration { return m.cfg.TTL / 3 }
+// period is from one renewal to the next: a second, or less where leases are short.
+func (m *Member) period() time.Duration { return min(m.cfg.TTL/3, time.Second) }
 
-// call makes a call of the store, which has half the time that a lease lives: the next one can still come in time.
+// call makes a call of the store, which has half the time that a lease lives, and no more than half of the default one: the next can still come in time.
 func (m *Member) call(ctx context.Context, fn func(ctx context.Context) error) error {
-	ctx, cancel := clock.WithTimeout(ctx, m.deps.Clock, m.cfg.TTL/2)
+	ctx, cancel := clock.WithTimeout(ctx, m.deps.Clock, min(m.cfg.TTL, store.DefaultShardTTL)/2)
 	defer cancel()
 	return fn(ctx)
 }

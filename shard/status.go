@@ -17,13 +17,6 @@ type status struct {
 	freeFrom time.Time // since when there always were some
 }
 
-// Owned are the shards this member works on, by number, as of its last round.
-func (m *Member) Owned() []int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.status.owned)
-}
-
 // Ready says that this pod takes part: else why not (shards.md section 5).
 func (m *Member) Ready() error {
 	m.mu.Lock()

@@ -156,19 +156,21 @@ func (m *Member) adopt(ctx context.Context, won []store.ShardLease, foster map[i
 			m.deps.Log.Warn("a shard could not be taken over", "pool", m.deps.Pool, "member", m.deps.Incarnation, "shard", l.Shard, "at", reason, "error", err)
 			m.metrics.lose(reason, 1)
 			dropped = append(dropped, s)
-			m.shunned[l.Shard] = m.deps.Clock.Now().Add(shunning)
+			if err != nil {
+				m.shunned[l.Shard] = m.deps.Clock.Now().Add(shunning)
+			}
 			continue
 		}
 		kept = append(kept, s)
 	}
 	if len(dropped) > 0 {
-		m.deps.Work.Quit(shardsOf(dropped))
+		m.deps.Work.Quit(store.ShardNumbers(dropped))
 		m.free(ctx, dropped)
 	}
 	if len(kept) == 0 {
 		return
 	}
-	if err := m.deps.Leases.ExtendOwnedShards(shardsOf(kept)); err != nil {
+	if err := m.deps.Leases.ExtendOwnedShards(store.ShardNumbers(kept)); err != nil {
 		m.deps.Log.Error("the scope could not be extended", "pool", m.deps.Pool, "error", err)
 		return
 	}
@@ -181,7 +183,7 @@ func (m *Member) adopt(ctx context.Context, won []store.ShardLease, foster map[i
 		}
 	}
 	m.deps.Work.Adopt(kept)
-	m.deps.Log.Info("shards taken over", "pool", m.deps.Pool, "member", m.deps.Incarnation, "shards", shardsOf(kept))
+	m.deps.Log.Info("shards taken over", "pool", m.deps.Pool, "member", m.deps.Incarnation, "shards", store.ShardNumbers(kept))
 }
 
 // enter takes an acquired shard through the steps before the scope is extended. It answers at which one it failed.
@@ -238,14 +240,6 @@ func numbers(leases []store.ShardLease) []int {
 	shards := make([]int, len(leases))
 	for i, l := range leases {
 		shards[i] = l.Shard
-	}
-	return shards
-}
-
-func shardsOf(epochs []store.ShardEpoch) []int {
-	shards := make([]int, len(epochs))
-	for i, s := range epochs {
-		shards[i] = s.Shard
 	}
 	return shards
 }

@@ -124,6 +124,15 @@ type ShardEpoch struct {
 	Epoch int64
 }
 
+// ShardNumbers are the shards of a list, as they come.
+func ShardNumbers(shards []ShardEpoch) []int {
+	numbers := make([]int, len(shards))
+	for i, s := range shards {
+		numbers[i] = s.Shard
+	}
+	return numbers
+}
+
 // FireOutcome is what became of a due timer (timers.md section 4).
 type FireOutcome string
 

@@ -1,6 +1,7 @@
 package timer
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -19,6 +20,8 @@ type aim struct {
 	lookBy   time.Time // ask anew then
 	look     bool      // ask anew: a hint came, or it was never asked
 	inFlight bool
+	flood    bool   // its last page left more due
+	turn     uint64 // which page was its last
 	stop     func()
 }
 
@@ -46,23 +49,21 @@ func (w *Worker) loop(ctx, calls context.Context) {
 	}
 }
 
-// toLook are the shards whose next instant is to be asked for.
+// toLook are the shards whose next instant is to be asked for: those that a hint is about, or all when the probe of one is due, so that a probe is one call.
 func (w *Worker) toLook() []int {
 	alone := !w.hints.Connected()
 	now := w.deps.Clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	idle := func(a *aim) bool { return a.epoch != 0 && !a.inFlight }
+	all := false
+	for _, a := range w.shards {
+		all = all || idle(a) && (!a.lookBy.After(now) || alone && !a.looked.Add(w.cfg.Alone).After(now))
+	}
 	var look []int
 	for s, a := range w.shards {
-		if a.epoch != 0 && !a.inFlight && (a.look || !a.lookBy.After(now) || alone && !a.looked.Add(w.cfg.Alone).After(now)) {
+		if idle(a) && (all || a.look) {
 			look = append(look, s)
-		}
-	}
-	if len(look) > 0 { // a look at one is a look at all: one probe per shard is what it costs
-		for s, a := range w.shards {
-			if a.epoch != 0 && !a.inFlight && !slices.Contains(look, s) {
-				look = append(look, s)
-			}
 		}
 	}
 	slices.Sort(look)
@@ -85,7 +86,7 @@ func (w *Worker) lookAt(ctx context.Context, shards []int) {
 		if ctx.Err() == nil {
 			w.deps.Log.WarnContext(ctx, "the next timers were not found; asked again", "shards", len(shards), "error", err)
 		}
-		w.later(shards)
+		w.rest(shards, 0)
 		return
 	}
 	w.answered(shards, next.NextDue, next.Now)
@@ -107,14 +108,20 @@ func (w *Worker) answered(shards []int, next map[int]time.Time, storeNow time.Ti
 	}
 }
 
-// later asks those shards again in a moment: their store call failed.
-func (w *Worker) later(shards []int) {
+// rest asks those shards again in a moment, their store call having failed or come to nothing, and begins no page of theirs before pause is over. What is known of
+// their next instants stays.
+func (w *Worker) rest(shards []int, pause time.Duration) {
 	now := w.deps.Clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range shards {
-		if a := w.shards[s]; a != nil {
-			a.armed, a.look, a.looked, a.lookBy = false, false, now, now.Add(probe(w.cfg.Alone))
+		a := w.shards[s]
+		if a == nil {
+			continue
+		}
+		a.looked, a.lookBy = now, now.Add(probe(w.cfg.Alone))
+		if until := now.Add(pause); a.armed && a.due.Before(until) {
+			a.due = until
 		}
 	}
 }
@@ -122,7 +129,7 @@ func (w *Worker) later(shards []int) {
 // begin starts pages for the shards in which something is due, as far as slots are free, and answers how long there is nothing more to do.
 func (w *Worker) begin(ctx, calls context.Context, slots chan struct{}) time.Duration {
 	now := w.deps.Clock.Now()
-	due, wait := w.due(now)
+	due, flooded, wait := w.due(now)
 	for len(due) > 0 && ctx.Err() == nil {
 		select {
 		case slots <- struct{}{}:
@@ -130,8 +137,11 @@ func (w *Worker) begin(ctx, calls context.Context, slots chan struct{}) time.Dur
 			return wait // a page that ends wakes the loop
 		}
 		n := len(due)
-		if free := pagesInFlight - len(slots) + 1; free > 1 { // shards take turns: each page has its part of them
+		if free := pagesInFlight - len(slots) + 1; free > 1 { // the other page has the other half
 			n = (n + 1) / 2
+		}
+		if flooded {
+			n = 1
 		}
 		part := due[:n]
 		due = due[n:]
@@ -148,8 +158,9 @@ func (w *Worker) begin(ctx, calls context.Context, slots chan struct{}) time.Dur
 	return wait
 }
 
-// due are the shards with something due, the longest due first, and how long until there are more.
-func (w *Worker) due(now time.Time) (due []store.ShardEpoch, wait time.Duration) {
+// due are the shards with something due, whose turn was the longest ago first, and how long until there are more. flooded says that one of them has more due than a
+// page: then they take turns, one page each.
+func (w *Worker) due(now time.Time) (due []store.ShardEpoch, flooded bool, wait time.Duration) {
 	wait = w.cfg.Alone // whether hints arrive is looked at as often
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,6 +172,7 @@ func (w *Worker) due(now time.Time) (due []store.ShardEpoch, wait time.Duration)
 		case a.armed && !a.due.After(now) && !w.store.IsCurrentOwner(s): // its lease is to be renewed, or lost: no page begins
 		case a.armed && !a.due.After(now):
 			due = append(due, store.ShardEpoch{Shard: s, Epoch: a.epoch})
+			flooded = flooded || a.flood
 		case a.armed:
 			wait = min(wait, a.due.Sub(now))
 		}
@@ -168,8 +180,11 @@ func (w *Worker) due(now time.Time) (due []store.ShardEpoch, wait time.Duration)
 			wait = min(wait, a.lookBy.Sub(now))
 		}
 	}
-	slices.SortFunc(due, func(x, y store.ShardEpoch) int { return w.shards[x.Shard].due.Compare(w.shards[y.Shard].due) })
-	return due, max(wait, 0)
+	slices.SortFunc(due, func(x, y store.ShardEpoch) int {
+		a, b := w.shards[x.Shard], w.shards[y.Shard]
+		return cmp.Or(cmp.Compare(a.turn, b.turn), a.due.Compare(b.due))
+	})
+	return due, flooded, max(wait, 0)
 }
 
 // flight is a page under way.
@@ -183,9 +198,10 @@ func (w *Worker) fly(shards []store.ShardEpoch) *flight {
 	f := &flight{shards: shards, done: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.turns++
 	for _, s := range shards {
 		if a := w.shards[s.Shard]; a != nil {
-			a.inFlight = true
+			a.inFlight, a.turn = true, w.turns
 			f.aims = append(f.aims, a)
 		}
 	}

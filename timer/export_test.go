@@ -9,5 +9,5 @@ func (w *Worker) Idle() bool {
 			return false
 		}
 	}
-	return len(w.wake) == 0 && len(w.adopted) == 0 && len(w.sending) == 0
+	return len(w.wake) == 0 && len(w.adopted) == 0 && w.sending == 0
 }

@@ -66,7 +66,9 @@ func (w *Worker) gauges(m metric.Meter) error {
 		return err
 	}
 	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		o.ObserveFloat64(age, w.probeAge().Seconds())
+		if len(w.epochs()) > 0 { // else there is nothing to look at
+			o.ObserveFloat64(age, w.probeAge().Seconds())
+		}
 		return nil
 	}, age)
 	return err

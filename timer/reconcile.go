@@ -2,6 +2,7 @@ package timer
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous/clock"
@@ -11,7 +12,7 @@ import (
 // reconciling walks the live workflows of the owned shards: after shards were adopted, and every minute; once a day it believes no count. It is no part of
 // firing: nothing it does is needed for what is armed to fire.
 func (w *Worker) reconciling(ctx context.Context) {
-	deep := w.deps.Clock.Now()
+	deep := w.deps.Clock.Now().Add(-rand.N(w.cfg.Deep)) // a pod need not live for a day to walk deep
 	for {
 		t := w.deps.Clock.NewTimer(w.cfg.Reconcile)
 		select {
@@ -28,30 +29,29 @@ func (w *Worker) reconciling(ctx context.Context) {
 		}
 		t.Stop()
 		now := w.deps.Clock.Now()
-		believe := now.Sub(deep) < w.cfg.Deep
-		if !believe {
+		due := now.Sub(deep) >= w.cfg.Deep
+		if w.reconcile(ctx, due) && due {
 			deep = now
 		}
-		w.reconcile(ctx, !believe)
 	}
 }
 
-// reconcile makes one walk, as long pausing after each page as it took.
-func (w *Worker) reconcile(ctx context.Context, deep bool) {
+// reconcile makes one walk, as long pausing after each page as it took, and reports whether it came to its end.
+func (w *Worker) reconcile(ctx context.Context, deep bool) bool {
 	var after *store.WorkflowPosition
 	for ctx.Err() == nil {
 		shards := w.epochs()
 		if len(shards) == 0 {
-			return
+			return false
 		}
 		start := w.deps.Clock.Now()
 		call, cancel := clock.WithTimeout(ctx, w.deps.Clock, w.cfg.Call)
 		got, err := w.store.ReconcileTimers(call, shards, deep, after, 0)
 		cancel()
-		w.lost(got.Lost)
+		w.lost(shards, got.Lost)
 		if err != nil {
 			w.deps.Log.WarnContext(ctx, "timers were not reconciled; the next walk begins anew", "error", err)
-			return
+			return false
 		}
 		w.metrics.repaired(ctx, got.Repairs)
 		if r := got.Repairs; r != (store.TimerRepairs{}) {
@@ -60,23 +60,11 @@ func (w *Worker) reconcile(ctx context.Context, deep bool) {
 		w.deps.Sender.Try(ctx, got.Notices)
 		if after = got.Next; after == nil {
 			w.metrics.walks.Add(ctx, 1)
-			return
+			return true
 		}
 		if clock.Sleep(ctx, w.deps.Clock, max(w.deps.Clock.Now().Sub(start), time.Millisecond)) != nil {
-			return
+			return false
 		}
 	}
-}
-
-// epochs are the adopted shards.
-func (w *Worker) epochs() []store.ShardEpoch {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var own []store.ShardEpoch
-	for s, a := range w.shards {
-		if a.epoch != 0 {
-			own = append(own, store.ShardEpoch{Shard: s, Epoch: a.epoch})
-		}
-	}
-	return own
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -80,8 +81,11 @@ func (c Config) withDefaults() Config {
 // pagesInFlight is how many pages one pod has under way.
 const pagesInFlight = 2
 
-// sendings is how many pages' notices are on their way besides.
-const sendings = 4
+// Notices go out beside the pages: by so many senders, and so many runs' may wait for one. What is over is for the sweeper's passes to restore.
+const (
+	senders     = 4
+	mostPending = 10_000
+)
 
 // minPage is the least a slow store makes of a page.
 const minPage = 50
@@ -98,11 +102,14 @@ type Worker struct {
 	shards  map[int]*aim
 	page    int // timers of the next page
 	flights []*flight
+	turns   uint64            // pages begun
+	pending store.Notices     // to be sent
+	offers  []store.OfferItem // waits of contested deadlines, to be offered
+	sending int               // senders at work
 
 	wake    chan struct{} // capacity 1
 	adopted chan struct{} // capacity 1: there is something new to reconcile
-	sending chan struct{}
-	probed  atomic.Int64 // unix ms of the clock: the last look that was answered
+	probed  atomic.Int64  // unix ms of the clock: the last look that was answered
 	cancel  context.CancelFunc
 	stop    context.CancelFunc // of the calls themselves: when a drain runs out of patience
 	done    sync.WaitGroup
@@ -113,7 +120,7 @@ func New(s Store, hints Hints, d Deps, cfg Config) (*Worker, error) {
 	cfg = cfg.withDefaults()
 	w := &Worker{
 		store: s, hints: hints, deps: d, cfg: cfg, shards: map[int]*aim{}, page: cfg.Page,
-		wake: make(chan struct{}, 1), adopted: make(chan struct{}, 1), sending: make(chan struct{}, sendings),
+		wake: make(chan struct{}, 1), adopted: make(chan struct{}, 1),
 	}
 	var err error
 	w.metrics, err = newMetrics(d.Meter, w)
@@ -147,7 +154,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 		err = errors.Join(errors.New("pages of timers were broken off; what they had not recorded comes again"), context.Cause(ctx))
 	}
 	w.stop()
-	w.Quit(w.owned())
+	w.Quit(w.known())
 	return err
 }
 
@@ -180,6 +187,9 @@ func (w *Worker) Subscribe(_ context.Context, shard int) error {
 
 // Adopt begins to fire in shards that are owned under those epochs. A shard that is known under another epoch is looked at anew.
 func (w *Worker) Adopt(shards []store.ShardEpoch) {
+	if len(w.epochs()) == 0 {
+		w.probed.Store(w.deps.Clock.Now().UnixMilli()) // until now there was nothing to look at
+	}
 	w.mu.Lock()
 	for _, s := range shards {
 		a := w.shards[s.Shard]
@@ -209,12 +219,7 @@ func (w *Worker) Quit(shards []int) (over <-chan struct{}) {
 		}
 	}
 	for _, s := range shards {
-		if a := w.shards[s]; a != nil {
-			delete(w.shards, s)
-			if a.stop != nil {
-				a.stop()
-			}
-		}
+		w.forget(s)
 	}
 	if len(flying) == 0 {
 		close(ended)
@@ -229,20 +234,20 @@ func (w *Worker) Quit(shards []int) (over <-chan struct{}) {
 	return ended
 }
 
-// Kick looks at every shard now: hints may have been lost.
-func (w *Worker) Kick() {
-	w.mu.Lock()
-	for _, a := range w.shards {
-		a.look = true
+// forget drops what is known of a shard. The caller holds mu.
+func (w *Worker) forget(shard int) {
+	if a := w.shards[shard]; a != nil {
+		delete(w.shards, shard)
+		if a.stop != nil {
+			a.stop()
+		}
 	}
-	w.mu.Unlock()
-	signal(w.wake)
 }
 
 // Ready says that the store answered a look within three probes, where there is something to look at.
 func (w *Worker) Ready() error {
 	age := w.probeAge()
-	if len(w.owned()) > 0 && age > 3*w.cfg.Probe {
+	if len(w.epochs()) > 0 && age > 3*w.cfg.Probe {
 		return fmt.Errorf("no timer was looked for since %d ms: the store does not answer", age.Milliseconds())
 	}
 	return nil
@@ -261,15 +266,24 @@ func (w *Worker) hint(shard int) {
 	signal(w.wake)
 }
 
-// owned are the shards that are fired in.
-func (w *Worker) owned() []int {
+// known are the shards that are listened to or fired in.
+func (w *Worker) known() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	shards := make([]int, 0, len(w.shards))
-	for s := range w.shards {
-		shards = append(shards, s)
+	return slices.Collect(maps.Keys(w.shards))
+}
+
+// epochs are the adopted shards.
+func (w *Worker) epochs() []store.ShardEpoch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var own []store.ShardEpoch
+	for s, a := range w.shards {
+		if a.epoch != 0 {
+			own = append(own, store.ShardEpoch{Shard: s, Epoch: a.epoch})
+		}
 	}
-	return shards
+	return own
 }
 
 func signal(c chan struct{}) {

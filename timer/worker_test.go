@@ -122,7 +122,7 @@ func TestTM48TheNextOwnerGoesOnFromTheRows(t *testing.T) {
 	p.arm(run, "due", 90*time.Second)
 	p.arm(run, "future", time.Hour)
 	p.until(p.clock, 100*time.Millisecond, "the first fires", func() bool { return once(t, p.fired(run), "fired") })
-	first.Quit(shardsOf(first.epochs)) // it is gone without a word: nobody released anything
+	first.Quit(store.ShardNumbers(first.epochs)) // it is gone without a word: nobody released anything
 	p.clock.Advance(2 * time.Minute)
 	second := p.pod("b", nil, nil)
 	second.own()
@@ -135,19 +135,11 @@ func TestTM48TheNextOwnerGoesOnFromTheRows(t *testing.T) {
 	}
 	first.Adopt(first.epochs) // and the old owner wakes up: the fence keeps it out
 	p.until(p.clock, 30*time.Second, "the future one fires", func() bool {
-		_, err := second.handle.AcquireOwnedShards(t.Context(), shardsOf(second.epochs), store.MaxShardTTL)
+		_, err := second.handle.AcquireOwnedShards(t.Context(), store.ShardNumbers(second.epochs), store.MaxShardTTL)
 		must(t, err)
 		return once(t, p.fired(run), "future")
 	})
 	once(t, p.fired(run), "fired")
-}
-
-func shardsOf(epochs []store.ShardEpoch) []int {
-	out := make([]int, len(epochs))
-	for i, s := range epochs {
-		out[i] = s.Shard
-	}
-	return out
 }
 
 // TM-52: a call that hangs is given up after its time; the loop goes on without a restart.

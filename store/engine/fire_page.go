@@ -88,6 +88,9 @@ func (h *poolHandle) failAlone(ctx context.Context, shards []store.ShardEpoch, k
 		return err
 	})
 	page.Lost = lost
+	if err == nil {
+		h.nextOf(ctx, &page, shards)
+	}
 	return page, err
 }
 

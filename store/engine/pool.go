@@ -143,12 +143,14 @@ func (h *poolHandle) lose(shards []int) {
 	}
 }
 
-// doubt ends the belief in shards whose fence refused this pod (SH-15).
-func (h *poolHandle) doubt(shards []int) {
+// doubt ends the belief in shards whose fence refused this pod (SH-15), unless it holds one anew by now: under a later epoch than the one that was refused.
+func (h *poolHandle) doubt(asked []store.ShardEpoch, lost []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range shards {
-		delete(h.beliefs, s)
+	for _, s := range asked {
+		if h.beliefs[s.Shard].epoch <= s.Epoch && slices.Contains(lost, s.Shard) {
+			delete(h.beliefs, s.Shard)
+		}
 	}
 }
 
@@ -193,7 +195,7 @@ func (h *poolHandle) fenced(
 		}
 		return fn(ctx, u, passed)
 	})
-	h.doubt(lost)
+	h.doubt(shards, lost)
 	return lost, notices, err
 }
 
@@ -235,13 +237,7 @@ func ownsShard(l *backend.ShardLease, owner string, epoch int64, now time.Time) 
 }
 
 // numbersOf is the set of shards of a list, by number.
-func numbersOf(shards []store.ShardEpoch) []int {
-	numbers := make([]int, len(shards))
-	for i, s := range shards {
-		numbers[i] = s.Shard
-	}
-	return sortedShards(numbers)
-}
+func numbersOf(shards []store.ShardEpoch) []int { return sortedShards(store.ShardNumbers(shards)) }
 
 func shardFenced(s store.ShardEpoch, l *backend.ShardLease) error {
 	var current int64

@@ -73,10 +73,10 @@ func (e *Engine) reclaimSome(ctx context.Context, items []store.ReclaimItem, whi
 	return len(done), nil
 }
 
-// itemsFault reports whether an error comes from what is stored for one item, and not from the store as a whole.
+// itemsFault reports whether an error comes from what is stored for one item, and not from the store as a whole, or from who asks.
 func itemsFault(err error) bool {
 	switch rendezvous.CodeOf(err) {
-	case rendezvous.CodeUnavailable, rendezvous.CodeCommitUnknown, "":
+	case rendezvous.CodeUnavailable, rendezvous.CodeCommitUnknown, rendezvous.CodeFenced, "":
 		return false
 	}
 	return true

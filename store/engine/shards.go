@@ -159,7 +159,7 @@ func (h *poolHandle) PublishShardOwner(ctx context.Context, shard int, epoch int
 		}
 		return nil
 	})
-	h.doubt(lost)
+	h.doubt([]store.ShardEpoch{{Shard: shard, Epoch: epoch}}, lost)
 	return err
 }
 
