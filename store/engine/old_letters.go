@@ -56,7 +56,7 @@ func (e *Engine) PurgeOldLetters(ctx context.Context, deadBefore time.Time, limi
 			u.purge(&c, row)
 			page.Purged = append(page.Purged, letter)
 		}
-		if more {
+		if more && len(rows) > 0 {
 			page.NextCursor = encodeCursor(verb, "", nil, behindAll(rows))
 		}
 		return nil

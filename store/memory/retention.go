@@ -174,4 +174,5 @@ func (t *transaction) erase(k backend.RecordKey) {
 	if rec.Kind.Phase() != rendezvous.PhaseNone {
 		t.unlinkEffect(backend.WaitKey{Tenant: k.Tenant, RunID: rec.RunID, Effect: rec.Effect}, rec)
 	}
+	t.unlinkTimerRecord(k.Tenant, rec)
 }

@@ -109,20 +109,27 @@ func (t *timerTables) unlinkTimer(x *backend.Timer) {
 	}
 }
 
-// linkTimerRecord notes a record that arms, fires or cancels a timer.
-func (t *timerTables) linkTimerRecord(tenant string, rec *record) {
+// timerOf is the timer that a record arms, fires or cancels, if it is such a record.
+func timerOf(tenant string, rec *record) (backend.RunTimerKey, bool) {
 	switch rec.Kind {
 	case rendezvous.TimerStarted, rendezvous.TimerFired, rendezvous.TimerCancelled:
 	default:
-		return
+		return backend.RunTimerKey{}, false
 	}
 	var data struct {
 		TimerID string `json:"timer_id"`
 	}
-	if json.Unmarshal(rec.Data, &data) != nil {
+	err := json.Unmarshal(rec.Data, &data)
+	return backend.RunTimerKey{Tenant: tenant, RunID: rec.RunID, TimerID: data.TimerID}, err == nil
+}
+
+// linkTimerRecord notes a record that arms, fires or cancels a timer.
+func (t *timerTables) linkTimerRecord(tenant string, rec *record) {
+	key, ok := timerOf(tenant, rec)
+	if !ok {
 		return
 	}
-	key, run := backend.RunTimerKey{Tenant: tenant, RunID: rec.RunID, TimerID: data.TimerID}, backend.RunKey{Tenant: tenant, ID: rec.RunID}
+	run := backend.RunKey{Tenant: tenant, ID: rec.RunID}
 	last := t.timerRecords[key]
 	if last != nil && last.Seq > rec.Seq {
 		return
@@ -141,6 +148,23 @@ func (t *timerTables) linkTimerRecord(tenant string, rec *record) {
 	}
 	if open.len() == 0 {
 		delete(t.armings, run)
+	}
+}
+
+// unlinkTimerRecord forgets a record that goes with its run.
+func (t *timerTables) unlinkTimerRecord(tenant string, rec *record) {
+	key, ok := timerOf(tenant, rec)
+	if !ok {
+		return
+	}
+	if t.timerRecords[key] == rec {
+		delete(t.timerRecords, key)
+	}
+	run := backend.RunKey{Tenant: tenant, ID: rec.RunID}
+	if open := t.armings[run]; open != nil {
+		if open.remove(opening{seq: rec.Seq}); open.len() == 0 {
+			delete(t.armings, run)
+		}
 	}
 }
 

@@ -93,7 +93,8 @@ func writeBackup(conn *sqlite.Conn, target string) error {
 const gap = 1 << 32
 
 // fence has a copy's epochs and numbers begin where those of the store never came: whoever got one after the backup must not meet it again when that is
-// restored (I9). A lease keeps its owner, so that the leases pass finds it, records what is parked for it and wakes its run; the owner's epoch is worth nothing.
+// restored (I9). The lease of a run keeps its owner, so that the leases pass finds it, records what is parked for it and wakes it; the owner's epoch is
+// worth nothing. A shard's is free, and nobody is a member of a pool (shards.md section 5).
 func fence(file string) error {
 	conn, err := sqlite.OpenConn(file, sqlite.OpenReadWrite)
 	if err != nil {
@@ -101,6 +102,8 @@ func fence(file string) error {
 	}
 	err = sqlitex.ExecuteScript(conn, `
 UPDATE workflows SET lease_epoch = lease_epoch + :gap, acquire_id = '';
+UPDATE shard_leases SET owner = '', epoch = epoch + :gap, expires_at = NULL, serving = 0, address = '';
+DELETE FROM members;
 UPDATE counters SET value = value + :gap;`, &sqlitex.ExecOptions{Named: map[string]any{":gap": int64(gap)}})
 	return errors.Join(translate(err), translate(conn.Close()))
 }

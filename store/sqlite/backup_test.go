@@ -47,6 +47,9 @@ func TestABackupOfAStoreInUseIsAStore(t *testing.T) {
 	waiting.Waits("w", "paid", storetest.K("order", "2"))
 	held := parked.Parked("w")
 	alone := f.PutNew("paid", storetest.K("order", "3"))
+	owner := f.H.Pod(t)
+	owner.Acquire(3)
+	owner.Renew()
 
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -105,6 +108,12 @@ func TestABackupOfAStoreInUseIsAStore(t *testing.T) {
 	d.WantAnswered("w", held)
 	if got := again(answered).Drive().Epoch; got != 1<<32+1 {
 		t.Errorf("the first epoch after the backup is %d", got)
+	}
+	if d, err := g.H.Store.ShardDirectory(t.Context(), store.PoolTimer); err != nil || d.Shards[3].Owner != "" || len(d.Members) != 0 {
+		t.Errorf("the pool after the backup: %+v, %+v, %v; want a free shard and nobody", d.Shards[3], d.Members, err)
+	}
+	if got := g.H.Pod(t).Acquire(3); got[0].Epoch != 1<<32+2 {
+		t.Errorf("the first epoch of a shard after the backup is %d", got[0].Epoch)
 	}
 	second := storetest.EventOf("paid", storetest.K("order", "2"))
 	g.Send(second)

@@ -26,12 +26,12 @@ WITH RECURSIVE tenants (tenant) AS (
 	FROM tenants WHERE tenants.tenant IS NOT NULL
 ), queues AS MATERIALIZED (
 	SELECT tenants.tenant, (
-		SELECT e.dead_at FROM events e INDEXED BY events_died
+		SELECT e.number FROM events e INDEXED BY events_died
 		WHERE e.tenant = tenants.tenant` + isLetter + ` AND e.dead_at <= ?1 AND (e.dead_at, e.number) > (?2, ?3)
 		ORDER BY e.dead_at, e.number LIMIT 1) AS first
 	FROM tenants
 )
-SELECT tenant FROM queues WHERE first IS NOT NULL ORDER BY first, tenant LIMIT ?4 + 0`
+SELECT queues.tenant FROM queues CROSS JOIN events e ON e.number = queues.first ORDER BY e.dead_at, e.number LIMIT ?4 + 0`
 )
 
 // OldLetters implements [backend.Tx]. No row is ever locked by another transaction: there is none.

@@ -19,5 +19,5 @@ CROSS JOIN LATERAL (
     ORDER BY (CASE WHEN NOT e.purged THEN e.dead_at END), e.number
     LIMIT 1
 ) first
-ORDER BY first.dead_at, t.tenant
+ORDER BY first.dead_at, first.number
 LIMIT $4
