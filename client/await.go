@@ -146,7 +146,7 @@ func (r *Run) register(ctx context.Context, w rendezvous.Wait) (*Answer, error) 
 		data.Deadline = rendezvous.FormatInstant(w.Deadline)
 	}
 	if w.DeadlineAfter != nil {
-		req.DeadlineAfterMS = new(milliseconds(*w.DeadlineAfter))
+		req.DeadlineAfterMS = new(wire.AfterMS(*w.DeadlineAfter))
 	}
 	got, err := r.client.RegisterWait(ctx, req)
 	if err != nil {

@@ -36,7 +36,7 @@ type ContinueOption func(*wire.StartRun)
 
 // NextWithin gives the next run a deadline of its own, that long from its start.
 func NextWithin(d time.Duration) ContinueOption {
-	return func(s *wire.StartRun) { s.DeadlineAfterMS = new(milliseconds(d)) }
+	return func(s *wire.StartRun) { s.DeadlineAfterMS = new(wire.AfterMS(d)) }
 }
 
 // NextUntil is [NextWithin] with an instant.

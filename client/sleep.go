@@ -15,16 +15,7 @@ import (
 //
 // Other answers: ErrCancelled when a cancel is requested (the timer is cancelled), ErrPausing, and ErrTimerCancelled when somebody else cancelled the timer.
 func (r *Run) Sleep(ctx context.Context, timer string, d time.Duration) error {
-	return r.sleep(ctx, wire.ArmTimer{TimerID: timer, AfterMS: new(milliseconds(max(d, 0)))}, time.Time{})
-}
-
-// milliseconds is d rounded up: nothing is early.
-func milliseconds(d time.Duration) int64 {
-	ms := d.Milliseconds()
-	if time.Duration(ms)*time.Millisecond < d {
-		ms++
-	}
-	return ms
+	return r.sleep(ctx, wire.ArmTimer{TimerID: timer, AfterMS: new(wire.AfterMS(max(d, 0)))}, time.Time{})
 }
 
 // SleepUntil is [Run.Sleep] until an instant, which is the same on every replay: it comes from the input, an answer or an outcome, not from a clock. Conflict

@@ -34,6 +34,15 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	return err
 }
 
+// AfterMS is how long until something is due, as requests tell it: in milliseconds, rounded up, since nothing is early.
+func AfterMS(d time.Duration) int64 {
+	ms := d.Milliseconds()
+	if time.Duration(ms)*time.Millisecond < d {
+		ms++
+	}
+	return ms
+}
+
 // Payload is bytes on the wire: JSON as it is, anything else in base64. A nil *Payload is none.
 type Payload struct {
 	Data        json.RawMessage `json:"data,omitempty"`

@@ -73,20 +73,34 @@ func (c *runHistoryCmd) follow(ctx context.Context, rdv *client.Client, page wir
 		if err := c.showMore(page.Records); err != nil {
 			return err
 		}
-		if n := len(page.Records); n > 0 {
-			last := page.Records[n-1]
-			if from = last.Seq + 1; page.HeadSeq == last.Seq && last.Kind.Terminal() {
-				return nil
+		last := page.Records
+		if len(last) > 0 {
+			from = last[len(last)-1].Seq + 1
+		} else if page.HeadSeq < from { // nothing came, or --from is the next that may come
+			head, err := rdv.HistoryPage(ctx, wire.ReadHistory{WorkflowID: c.WorkflowID, FromSeq: page.HeadSeq})
+			if err != nil {
+				return interrupted(ctx, err)
 			}
+			if head.HeadSeq < from {
+				last = head.Records
+			}
+		}
+		if n := len(last); n > 0 && page.HeadSeq == last[n-1].Seq && last[n-1].Kind.Terminal() {
+			return nil
 		}
 		var err error
 		if page, err = rdv.HistoryPage(ctx, wire.ReadHistory{WorkflowID: c.WorkflowID, FromSeq: from, WaitMS: followWait}); err != nil {
-			if ctx.Err() != nil {
-				return nil // interrupted: that is how it ends
-			}
-			return err
+			return interrupted(ctx, err)
 		}
 	}
+}
+
+// interrupted is err, unless who follows has ended it: that is how it ends.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // followLine is a record's line where the widths of later ones are not known yet.

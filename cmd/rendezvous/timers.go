@@ -26,11 +26,7 @@ func dueOf(at string, after *time.Duration) (*wire.Due, *int64) {
 	if after == nil {
 		return due, nil
 	}
-	ms := after.Milliseconds()
-	if time.Duration(ms)*time.Millisecond < *after {
-		ms++ // never early
-	}
-	return due, &ms
+	return due, new(wire.AfterMS(*after))
 }
 
 type timerCmd struct {

@@ -105,5 +105,13 @@ func TestAHistoryIsFollowed(t *testing.T) {
 	if err := endPeople(); err != nil {
 		t.Errorf("at the end of the workflow: %v", err)
 	}
+	behind, endBehind, _ := follow("--from", "4")
+	next(behind, `^SEQ +AT +KIND`)
+	if behind.Scan() {
+		t.Errorf("from behind the end: %s", behind.Text())
+	}
+	if err := endBehind(); err != nil {
+		t.Errorf("from behind the end of a workflow that is over: %v", err)
+	}
 	u.fails(3, `not_found`, "run", "history", "nobody", "--follow")
 }
