@@ -6,15 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel"
-
-	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/backend/backendtest"
-	"github.com/rendezvous-events/rendezvous/store/fault"
 	"github.com/rendezvous-events/rendezvous/store/postgres"
 	"github.com/rendezvous-events/rendezvous/store/storetest"
-	"github.com/rendezvous-events/rendezvous/store/traced"
 )
 
 // stores lends empty stores, their clocks standing still, to one case after the other: making a database, connecting and preparing statements cost more
@@ -98,17 +93,4 @@ func TestBattery(t *testing.T) {
 	t.Parallel() // most of its time is waiting for the disk
 	s := &stores{tb: t}
 	storetest.Run(t, func(t *testing.T) *storetest.Harness { return s.harness(t, storetest.Options{}) })
-}
-
-// TestBatteryDecorated proves that what production puts around a backend changes nothing.
-func TestBatteryDecorated(t *testing.T) {
-	t.Parallel()
-	s := &stores{tb: t}
-	layers := []func(backend.Backend) backend.Backend{
-		traced.Wrap(otel.Tracer("test"), otel.Meter("test"), clock.System),
-		func(b backend.Backend) backend.Backend { return fault.Wrap(b) },
-	}
-	storetest.Run(t, func(t *testing.T) *storetest.Harness {
-		return s.harness(t, storetest.Options{Layers: layers, Fewer: 10})
-	})
 }

@@ -5,15 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel"
-
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/backend/backendtest"
-	"github.com/rendezvous-events/rendezvous/store/fault"
 	"github.com/rendezvous-events/rendezvous/store/sqlite"
 	"github.com/rendezvous-events/rendezvous/store/storetest"
-	"github.com/rendezvous-events/rendezvous/store/traced"
 )
 
 var began = time.Date(2026, 11, 29, 8, 0, 0, 0, time.UTC)
@@ -63,14 +59,4 @@ func harness(t *testing.T, o storetest.Options) *storetest.Harness {
 func TestBattery(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) *storetest.Harness { return harness(t, storetest.Options{}) })
-}
-
-// TestBatteryDecorated proves that what production puts around a backend changes nothing.
-func TestBatteryDecorated(t *testing.T) {
-	t.Parallel()
-	layers := []func(backend.Backend) backend.Backend{
-		traced.Wrap(otel.Tracer("test"), otel.Meter("test"), clock.System),
-		func(b backend.Backend) backend.Backend { return fault.Wrap(b) },
-	}
-	storetest.Run(t, func(t *testing.T) *storetest.Harness { return harness(t, storetest.Options{Layers: layers, Fewer: 10}) })
 }

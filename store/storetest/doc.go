@@ -1,4 +1,5 @@
-// Package storetest is the battery that every store passes: one case per promise of docs/spec, the same for every backend and through every decorator.
+// Package storetest is the battery that every store passes: one case per promise of docs/spec, the same for every backend, and once, over store/memory,
+// through every decorator: they see nothing of a backend but its contract.
 //
 // [Run] opens an empty store per case by the function it is given, and runs the cases by role; each is a subtest that runs alone:
 //
