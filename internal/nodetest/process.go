@@ -15,6 +15,9 @@ import (
 // asProgram in the environment makes the program of a test be the program it tests.
 const asProgram = "RENDEZVOUS_TEST_AS_PROGRAM"
 
+// atExit keeps a program under the race detector from waiting a second for reports when it exits, which would be most of the time of a short command.
+const atExit = "GORACE=atexit_sleep_ms=20"
+
 // Main runs main where [Command] started the program, and the tests otherwise: a TestMain for programs, so that tests see their output and exit codes.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(asProgram) == "" {
@@ -29,7 +32,7 @@ func Command(t testing.TB, env []string, args ...string) *exec.Cmd {
 	ctx, cancel := clock.WithTimeout(t.Context(), clock.System, Patience)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env, cmd.Dir = append([]string{asProgram + "=1", "PATH=" + os.Getenv("PATH")}, env...), t.TempDir()
+	cmd.Env, cmd.Dir = append([]string{asProgram + "=1", atExit, "PATH=" + os.Getenv("PATH")}, env...), t.TempDir()
 	return cmd
 }
 
