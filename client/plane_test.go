@@ -98,9 +98,10 @@ func newPlane(t *testing.T, s settings) *plane {
 	deps := delivery.Deps{Sender: sender, Clock: clock.System, Log: quiet, Tracer: s.tracer, Meter: meter}
 	worker, err := delivery.New(st, p.conn, deps)
 	must(t, err)
-	passes, err := sweep.New(st, p.conn, sweep.Deps{Sender: sender, Clock: clock.System, Log: quiet, Meter: meter},
+	passes, err := sweep.New(st, everything{st}, p.conn, sweep.Deps{Sender: sender, Clock: clock.System, Log: quiet, Meter: meter},
 		sweep.Config{Tick: 100 * time.Millisecond, Woken: 100 * time.Millisecond})
 	must(t, err)
+	passes.Adopt([]store.ShardEpoch{{Shard: 0, Epoch: 1}}) // its handle shows it all of them
 	must(t, passes.Start())
 	must(t, worker.Start(passes.Kick))
 	service, err := api.New(api.Config{
@@ -130,6 +131,11 @@ func newPlane(t *testing.T, s settings) *plane {
 	})
 	return p
 }
+
+// everything is the store as a sweeper sees it that owns every shard.
+type everything struct{ store.Store }
+
+func (everything) IsCurrentOwner(int) bool { return true }
 
 // fire records what is due, as a timer-worker that owns every shard does, and answers how much that was.
 func (p *plane) fire() int {

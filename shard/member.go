@@ -264,6 +264,7 @@ func (m *Member) giveUp(shards []int) {
 	for _, s := range shards {
 		m.held[s].quits = true
 	}
+	m.narrow()
 	q := &quit{shards: shards, over: m.deps.Work.Quit(shards), until: m.deps.Clock.Now().Add(finishing)}
 	m.quits = append(m.quits, q)
 	if q.ended(m.deps.Clock.Now()) {
@@ -278,6 +279,14 @@ func (m *Member) giveUp(shards []int) {
 		}
 		m.Kick()
 	})
+}
+
+// narrow takes what is given up out of the scope: an enumeration that begins from now on does not see it (SH-22).
+func (m *Member) narrow() {
+	own := append([]int{}, m.working()...) // never nil, which would own all
+	if err := m.deps.Leases.SetOwnedShards(own); err != nil {
+		m.deps.Log.Error("the scope could not be narrowed", "pool", m.deps.Pool, "error", err)
+	}
 }
 
 func (q *quit) ended(now time.Time) bool {

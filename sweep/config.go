@@ -12,15 +12,26 @@ import (
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
-// Store is what the passes need of the store.
+// Store is what the plane-wide passes need of the store.
 type Store interface {
 	store.Matcher
-	store.Redeliverer
-	store.Repairer
 	store.Sweeper
 	store.Retainer
+	TakeUnmet(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (store.Taken[store.UnmetPair], string, error)
+	TakeNews(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (store.Taken[store.UnmetPair], string, error)
+	GiveBackUnmet(ctx context.Context, pairs []store.UnmetPair, retryIn time.Duration) error
 	Now(ctx context.Context) (time.Time, error)
 	Depths(ctx context.Context) (store.Depths, error)
+}
+
+// Shards is what the passes over runs, waits and timers need of the pool's handle, which shows them the rows of the shards that it owns (shards.md section 3).
+type Shards interface {
+	store.Redeliverer
+	DueLeases(ctx context.Context, limit int, cursor string) (rows []store.AbandonedRun, next string, err error)
+	ReclaimRun(ctx context.Context, items []store.ReclaimItem) ([]store.Reclaimed, error)
+	TakeWoken(ctx context.Context, limit int) (store.Taken[store.ResumeRef], error)
+	NextDue(ctx context.Context, shards []int) (store.DueInstants, error)
+	IsCurrentOwner(shard int) bool
 }
 
 // Stream is what the pass exhausted needs of the messaging.
@@ -43,8 +54,8 @@ type Deps struct {
 
 // Config times the passes. The zero value takes the contract's numbers (sweep.md section 2).
 type Config struct {
-	Tick      time.Duration // of every pass but woken and retention: 5 s
-	Woken     time.Duration // of woken, and of the look at the depths: 10 s
+	Tick      time.Duration // of every pass but woken, late and retention: 5 s
+	Woken     time.Duration // of woken and late, and of the look at the depths: 10 s
 	Retention time.Duration // of retention: 10 min
 	Pages     int           // pages a saturated pass may work in one tick: 20
 	Page      time.Duration // budget of one page: 2 s

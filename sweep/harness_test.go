@@ -64,16 +64,39 @@ type sweeper struct {
 	p *plane
 }
 
-// sweep makes a worker over s, the plane's store where that is nil. It is not started.
-func (p *plane) sweep(s sweep.Store, cfg sweep.Config) *sweeper {
+// Store is both sides of a worker's store.
+type Store interface {
+	sweep.Store
+	sweep.Shards
+}
+
+// everything is the store as a pod sees it that takes every shard for its own, whoever else does.
+type everything struct{ store.Store }
+
+func (everything) IsCurrentOwner(int) bool { return true }
+
+func (p *plane) all() everything { return everything{p.store} }
+
+// shards are all there are, each as whoever acquires it first holds it.
+func (p *plane) shards() []store.ShardEpoch {
+	all := make([]store.ShardEpoch, p.store.Shards())
+	for i := range all {
+		all[i] = store.ShardEpoch{Shard: i, Epoch: 1}
+	}
+	return all
+}
+
+// sweep makes a worker over s, the plane's store where that is nil, that owns every shard. It is not started.
+func (p *plane) sweep(s Store, cfg sweep.Config) *sweeper {
 	p.t.Helper()
 	if s == nil {
-		s = p.store
+		s = p.all()
 	}
-	w, err := sweep.New(s, stream{}, sweep.Deps{
+	w, err := sweep.New(s, s, stream{}, sweep.Deps{
 		Sender: p.sender, Clock: p.clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Meter: metricnoop.Meter{},
 	}, cfg)
 	must(p.t, err)
+	w.Adopt(p.shards())
 	p.t.Cleanup(func() {
 		must(p.t, w.Stop(context.Background()))
 		must(p.t, w.Stop(context.Background())) // idempotent

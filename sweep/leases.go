@@ -13,7 +13,10 @@ const leasesPage = 200
 
 // leases ends leases that ran out, longest over first and fair by tenant (RN-37, S3).
 func (w *Worker) leases(ctx context.Context) (page, error) {
-	rows, next, err := w.store.DueLeases(ctx, leasesPage, w.leased)
+	if w.anew.Swap(false) {
+		w.leased = "" // of shards that came the oldest may stand before it
+	}
+	rows, next, err := w.shards.DueLeases(ctx, leasesPage, w.leased)
 	if err != nil {
 		w.leased = ""
 		return page{}, err
@@ -33,7 +36,7 @@ func (w *Worker) leases(ctx context.Context) (page, error) {
 		return p, nil
 	}
 	p.oldest = w.age(ctx, items[0].ExpiresAt)
-	got, err := w.store.ReclaimRun(ctx, items)
+	got, err := w.shards.ReclaimRun(ctx, items)
 	if err != nil {
 		return page{}, err
 	}

@@ -75,7 +75,9 @@ func (m *metrics) page(ctx context.Context, pass string, saturated bool, err err
 
 // pass counts what a pass did in a tick.
 func (m *metrics) pass(ctx context.Context, r PassReport) {
-	m.duration.Record(ctx, r.Took.Seconds(), passLabel(r.Pass))
+	if r.Pages > 0 {
+		m.duration.Record(ctx, r.Took.Seconds(), passLabel(r.Pass))
+	}
 	m.oldest.Record(ctx, r.Oldest.Seconds(), passLabel(r.Pass))
 	m.outcomes(ctx, r)
 }
@@ -147,14 +149,16 @@ func observeDepths(o metric.Observer, depth, dead metric.Int64Observable, age me
 	d := r.Depths
 	for k, n := range map[string]int{
 		"live_events": d.LiveEvents, "open_waits": d.OpenWaits, "parked_waits": d.ParkedWaits, "quarantined_waits": d.QuarantinedWaits, "woken": d.Woken,
-		"dead_letters": d.DeadLetters,
+		"timers": d.Timers, "due_timers": d.DueTimers, "dead_letters": d.DeadLetters,
 	} {
 		o.ObserveInt64(depth, int64(n), kind(k))
 	}
 	for _, reason := range rendezvous.DeadReasons {
 		o.ObserveInt64(dead, int64(d.Dead[reason]), metric.WithAttributes(attribute.String("reason", string(reason))))
 	}
-	for k, t := range map[string]time.Time{"live_events": d.OldestLiveEvent, "parked_waits": d.OldestParked, "woken": d.OldestWoken} {
+	for k, t := range map[string]time.Time{
+		"live_events": d.OldestLiveEvent, "parked_waits": d.OldestParked, "woken": d.OldestWoken, "due_timers": d.OldestDueTimer,
+	} {
 		seconds := 0.0
 		if !t.IsZero() {
 			seconds = max(now.Sub(t).Seconds(), 0)

@@ -19,7 +19,7 @@ const (
 
 // parked tries parked waits whose runs are free (events.md section 7).
 func (w *Worker) parked(ctx context.Context) (page, error) {
-	taken, err := w.store.TakeParked(ctx, parkedPage, parkedHold)
+	taken, err := w.shards.TakeParked(ctx, parkedPage, parkedHold)
 	if err != nil || len(taken.Rows) == 0 {
 		return page{saturated: taken.Saturated}, err
 	}
@@ -28,7 +28,7 @@ func (w *Worker) parked(ctx context.Context) (page, error) {
 	for i, r := range taken.Rows {
 		refs[i] = store.WaitRef{Tenant: r.Tenant, WaitID: r.WaitID}
 	}
-	got, err := w.store.DeliverParked(ctx, refs, time.Time{})
+	got, err := w.shards.DeliverParked(ctx, refs, time.Time{})
 	if err != nil {
 		return page{}, errors.Join(err, w.giveBack(ctx, taken.Rows))
 	}
@@ -43,7 +43,7 @@ func (w *Worker) parked(ctx context.Context) (page, error) {
 	if len(back) == 0 {
 		return p, nil
 	}
-	results, err := w.store.ParkWait(ctx, back, time.Time{})
+	results, err := w.shards.ParkWait(ctx, back, time.Time{})
 	for _, r := range results {
 		if r.Quarantined {
 			p.Quarantined++
@@ -101,7 +101,7 @@ func (w *Worker) giveBack(ctx context.Context, rows []store.TakenWait) error {
 		items[i] = store.ParkItem{Tenant: r.Tenant, WaitID: r.WaitID, Take: r.Take, Cause: store.ParkLeased, RetryIn: jitter(w.cfg.Tick)}
 	}
 	return w.handBack(ctx, func(ctx context.Context) error {
-		_, err := w.store.ParkWait(ctx, items, time.Time{})
+		_, err := w.shards.ParkWait(ctx, items, time.Time{})
 		return err
 	})
 }

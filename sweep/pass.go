@@ -17,6 +17,7 @@ const (
 	Parked    = "parked"
 	Unmet     = "unmet"
 	Woken     = "woken"
+	Late      = "late"
 	Unclaimed = "unclaimed"
 	Exhausted = "exhausted"
 	Retention = "retention"
@@ -25,7 +26,7 @@ const (
 // Passes are the names of all, in the order of a tick, which matters twice: leases end before parked waits are tried, and unmet pairs are offered before anything
 // is retired as unclaimed.
 func Passes() []string {
-	return []string{Leases, Parked, Unmet, Woken, Unclaimed, Exhausted, Retention}
+	return []string{Leases, Parked, Unmet, Woken, Late, Unclaimed, Exhausted, Retention}
 }
 
 // page is what one page of a pass did.
@@ -34,12 +35,14 @@ type page struct {
 	saturated bool
 	oldest    time.Duration
 	types     map[string]int
+	none      bool // there was none: no shard is this worker's
 }
 
 // pass is one backstop: work does a page.
 type pass struct {
 	name  string
 	every time.Duration
+	owned bool // looks at the shards that are owned; the others are plane-wide
 	work  func(ctx context.Context) (page, error)
 
 	due    time.Time

@@ -55,7 +55,7 @@ func TestThePassParkedSendsTheNoticesOfWhatItDeliveredWhateverComesAfter(t *test
 	p := newPlane(t)
 	p.park("run-1")
 	p.park("run-2")
-	w := p.sweep(unsettled{noNews{p.store}}, sweep.Config{})
+	w := p.sweep(unsettled{noNews{p.all()}}, sweep.Config{})
 	w.until(time.Second, "the answer's RESUME", func(sweep.Report) bool { return p.resumed("run-1", rendezvous.CauseAnswered) })
 	if s := p.state("run-1"); s != rendezvous.EventConsumed {
 		t.Errorf("the event is %s", s)
@@ -63,7 +63,7 @@ func TestThePassParkedSendsTheNoticesOfWhatItDeliveredWhateverComesAfter(t *test
 }
 
 // unsettled is a store in which run-2's wait is always leased, and nothing can be parked; nobody but the pass parked notices anything.
-type unsettled struct{ sweep.Store }
+type unsettled struct{ Store }
 
 func (u unsettled) DeliverParked(ctx context.Context, waits []store.WaitRef, at time.Time) (store.Offered, error) {
 	var free []store.WaitRef
@@ -153,7 +153,7 @@ func TestUnreadableLeasesHideNoneBehindThem(t *testing.T) {
 	p.start("run-1")
 	p.lease("run-1", 2*time.Second)
 	bad := store.AbandonedRun{Tenant: "acme", WorkflowRef: store.WorkflowRef{WorkflowID: "bad"}, Corrupt: errors.New("does not decode")}
-	w := p.sweep(broken{p.store, func(ctx context.Context, cursor string) ([]store.AbandonedRun, string, error) {
+	w := p.sweep(broken{p.all(), func(ctx context.Context, cursor string) ([]store.AbandonedRun, string, error) {
 		if cursor == "" {
 			return []store.AbandonedRun{bad}, "behind", nil
 		}

@@ -30,7 +30,7 @@ func TestTwoSweepersDoNothingTwice(t *testing.T) {
 	}
 	p.clock.Advance(10 * time.Second)
 	p.sender.take()
-	meet := &together{Store: p.store, want: 2, all: make(chan struct{})}
+	meet := &together{Store: p.all(), want: 2, all: make(chan struct{})}
 	done := map[string]int{}
 	var both sync.WaitGroup
 	reports := make([]sweep.Report, 2)
@@ -69,7 +69,7 @@ func TestTwoSweepersDoNothingTwice(t *testing.T) {
 
 // together is a store that hands abandoned runs out only when two have asked for the first page, so that both see the same ones.
 type together struct {
-	sweep.Store
+	Store
 	mu   sync.Mutex
 	want int
 	all  chan struct{}
@@ -97,7 +97,7 @@ func TestAThousandAbandonedRunsAreReclaimedInOrder(t *testing.T) {
 	p.sender.take()
 	p.clock.Advance(2 * time.Hour)
 	bad := store.AbandonedRun{Tenant: "acme", WorkflowRef: store.WorkflowRef{WorkflowID: "bad"}, Corrupt: rendezvous.Errorf(rendezvous.CodeCorrupt, "does not decode")}
-	w := p.sweep(broken{p.store, func(ctx context.Context, cursor string) ([]store.AbandonedRun, string, error) {
+	w := p.sweep(broken{p.all(), func(ctx context.Context, cursor string) ([]store.AbandonedRun, string, error) {
 		rows, next, err := p.store.DueLeases(ctx, 200, cursor)
 		if cursor == "" {
 			rows = append([]store.AbandonedRun{bad}, rows...)

@@ -16,7 +16,7 @@ import (
 )
 
 // failing is a store in which no parked wait of a run named bad can be answered.
-type failing struct{ sweep.Store }
+type failing struct{ Store }
 
 func (f failing) DeliverParked(ctx context.Context, waits []store.WaitRef, at time.Time) (store.Offered, error) {
 	var good []store.WaitRef
@@ -47,7 +47,7 @@ func (f failing) DeliverParked(ctx context.Context, waits []store.WaitRef, at ti
 func TestAWaitThatFailsEveryTimeIsQuarantined(t *testing.T) {
 	p := newPlane(t)
 	p.park("bad-1")
-	w := p.sweep(failing{p.store}, sweep.Config{})
+	w := p.sweep(failing{p.all()}, sweep.Config{})
 	failed, tries := 0, 0
 	r := w.until(5*time.Minute, "quarantine", func(r sweep.Report) bool {
 		failed, tries = failed+pass(t, r, sweep.Parked).Failed, tries+1
@@ -167,7 +167,7 @@ func (p *plane) allQuarantined(waits []store.RegisterItem) {
 
 // tries counts how often a run's wait is tried.
 type tries struct {
-	sweep.Store
+	Store
 	run string
 	at  func(time.Time)
 	now func() time.Time
@@ -193,7 +193,7 @@ func TestAParkedWaitOfALeasedRunIsLeftInPeace(t *testing.T) {
 			p.buffer("run-1")
 			p.claim("run-1")
 			var tried []time.Time
-			w := p.sweep(tries{p.store, "run-1", func(at time.Time) { tried = append(tried, at) }, p.clock.Now}, sweep.Config{})
+			w := p.sweep(tries{p.all(), "run-1", func(at time.Time) { tried = append(tried, at) }, p.clock.Now}, sweep.Config{})
 			for range 719 {
 				w.tick(5 * time.Second)
 			}
@@ -218,7 +218,7 @@ func TestAParkedWaitOfALeasedRunIsLeftInPeace(t *testing.T) {
 }
 
 // away is a store whose offers fail as a whole.
-type away struct{ sweep.Store }
+type away struct{ Store }
 
 func (away) OfferBatch(context.Context, []store.OfferItem, time.Time) (store.Offered, error) {
 	return store.Offered{}, rendezvous.Errorf(rendezvous.CodeUnavailable, "the database is away")
@@ -230,7 +230,7 @@ func TestOffersThatFailAsAWholeCountAgainstNoEvent(t *testing.T) {
 	p.start("run-1")
 	p.await("run-1", 0)
 	p.buffer("run-1")
-	w := p.sweep(away{p.store}, sweep.Config{Window: 1000 * time.Hour})
+	w := p.sweep(away{p.all()}, sweep.Config{Window: 1000 * time.Hour})
 	for range 40 {
 		if r := w.tick(11 * time.Minute); pass(t, r, sweep.Unmet).Err == nil {
 			t.Fatal("the pass took nothing")

@@ -41,16 +41,19 @@ func (w *Worker) tick(ctx context.Context) {
 			return
 		}
 	}
-	r := Report{At: began, Passes: make([]PassReport, len(turns))}
-	for i, t := range turns {
+	r := Report{At: began}
+	for _, t := range turns {
 		t.settle()
+		w.metrics.pass(ctx, t.report)
+		if t.report.Pages == 0 {
+			continue // no shard is this worker's
+		}
 		if t.report.Saturated { // S7: it does not wait for its next turn
 			if next := began.Add(jitter(w.cfg.Tick)); next.Before(t.pass.due) {
 				t.pass.due = next
 			}
 		}
-		r.Passes[i] = t.report
-		w.metrics.pass(ctx, t.report)
+		r.Passes = append(r.Passes, t.report)
 	}
 	if !w.depths.due.After(began) {
 		w.depths.due = began.Add(jitter(w.depths.every))
@@ -77,6 +80,10 @@ func (w *Worker) dueAt(now time.Time) []*turn {
 func (w *Worker) run(ctx context.Context, t *turn) (more bool) {
 	began := w.deps.Clock.Now()
 	got, err := w.contained(ctx, t.pass)
+	if t.pass.failed = err != nil; got.none {
+		t.report.Saturated = false
+		return false
+	}
 	r := &t.report
 	r.Pages++
 	r.Took += w.deps.Clock.Now().Sub(began)
@@ -93,7 +100,7 @@ func (w *Worker) run(ctx context.Context, t *turn) (more bool) {
 	}
 	r.Err = err
 	w.metrics.page(ctx, r.Pass, r.Saturated, err)
-	if t.pass.failed = err != nil; !t.pass.failed {
+	if err == nil {
 		t.pass.last.Store(w.deps.Clock.Now().UnixMilli())
 	}
 	return r.Saturated
@@ -144,6 +151,8 @@ func (w *Worker) tell(ctx context.Context, p PassReport) {
 	switch {
 	case p.Pass == Woken: // nothing was amiss: nobody drives those runs yet
 		level, says = slog.LevelDebug, "notices sent again"
+	case p.Pass == Late:
+		level, says = slog.LevelWarn, "timers are due and nobody fires them: is a timer-worker running?"
 	case p.Done+p.Failed+p.Released+p.Quarantined == 0:
 		level, says = slog.LevelDebug, "pass deferred"
 	}

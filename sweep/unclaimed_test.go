@@ -77,7 +77,7 @@ func TestAWindowLongerThanTimeProtects(t *testing.T) {
 }
 
 // alone is a store in which the pass unmet finds nothing, as when it fails.
-type alone struct{ sweep.Store }
+type alone struct{ Store }
 
 func (alone) TakeUnmet(context.Context, time.Duration, int, time.Duration, string) (store.Taken[store.UnmetPair], string, error) {
 	return store.Taken[store.UnmetPair]{}, "", nil
@@ -91,7 +91,7 @@ func TestAnEventThatSomebodyWaitsForIsOfferedNotRetired(t *testing.T) {
 	p.buffer("run-1")
 	p.buffer("nobody")
 	p.sender.take()
-	w := p.sweep(alone{noNews{p.store}}, sweep.Config{})
+	w := p.sweep(alone{noNews{p.all()}}, sweep.Config{})
 	got := pass(t, w.tick(2*time.Hour), sweep.Unclaimed)
 	if got.Done != 1 || got.Deferred != 1 || p.state("nobody") != rendezvous.EventDead || p.state("run-1") != rendezvous.EventLive {
 		t.Fatalf("reported %+v; nobody's is %s, the run's %s", got, p.state("nobody"), p.state("run-1"))
@@ -112,7 +112,7 @@ func TestAnEventThatSomebodyWaitsForIsOfferedNotRetired(t *testing.T) {
 
 // unofferable is a store in which one event's offer never comes back: its worker dies of it.
 type unofferable struct {
-	sweep.Store
+	Store
 	id string
 }
 
@@ -149,7 +149,7 @@ func TestAnEventThatCannotBeOfferedEndsUndeliverable(t *testing.T) {
 		p.await(run, 0)
 		p.buffer(run)
 	}
-	w := p.sweep(unofferable{p.store, "bad"}, sweep.Config{Window: 1000 * time.Hour})
+	w := p.sweep(unofferable{p.all(), "bad"}, sweep.Config{Window: 1000 * time.Hour})
 	w.tick(3 * time.Second)
 	if s := p.state("good"); s != rendezvous.EventConsumed {
 		t.Fatalf("behind the bad one the event is %s", s)

@@ -13,7 +13,7 @@ import (
 )
 
 // noNews is a store in which nothing became matchable since the pass unmet last looked.
-type noNews struct{ sweep.Store }
+type noNews struct{ Store }
 
 func (noNews) TakeNews(context.Context, time.Duration, int, time.Duration, string) (store.Taken[store.UnmetPair], string, error) {
 	return store.Taken[store.UnmetPair]{}, "", nil
@@ -21,7 +21,7 @@ func (noNews) TakeNews(context.Context, time.Duration, int, time.Duration, strin
 
 // sliced is a store with so many slices of live events that meet nothing in front of those that do. A look at one takes as long as it says.
 type sliced struct {
-	sweep.Store
+	Store
 	p      *plane
 	slices int
 	look   time.Duration
@@ -42,7 +42,7 @@ func (s sliced) TakeUnmet(ctx context.Context, grace time.Duration, limit int, h
 func TestWhatIsNewIsLookedAtFirst(t *testing.T) {
 	p := newPlane(t)
 	looked := 0
-	w := p.sweep(sliced{p.store, p, 1000, 30 * time.Millisecond, &looked}, sweep.Config{})
+	w := p.sweep(sliced{p.all(), p, 1000, 30 * time.Millisecond, &looked}, sweep.Config{})
 	w.tick(7 * time.Second)
 	for _, run := range []string{"run-1", "run-2"} {
 		p.start(run)
@@ -58,7 +58,7 @@ func TestWhatIsNewIsLookedAtFirst(t *testing.T) {
 
 // following is a store that tells where each look at the news was to go on, and where the one before said.
 type following struct {
-	sweep.Store
+	Store
 	asked, said *[]string
 }
 
@@ -72,7 +72,7 @@ func (s following) TakeNews(ctx context.Context, grace time.Duration, limit int,
 func TestALookAtTheNewsGoesOnWhereTheLastWas(t *testing.T) {
 	p := newPlane(t)
 	var asked, said []string
-	w := p.sweep(following{p.store, &asked, &said}, sweep.Config{})
+	w := p.sweep(following{p.all(), &asked, &said}, sweep.Config{})
 	for range 3 {
 		w.tick(7 * time.Second)
 	}
@@ -82,7 +82,7 @@ func TestALookAtTheNewsGoesOnWhereTheLastWas(t *testing.T) {
 }
 
 // unwalked is a store whose walk through all fails.
-type unwalked struct{ sweep.Store }
+type unwalked struct{ Store }
 
 func (unwalked) TakeUnmet(context.Context, time.Duration, int, time.Duration, string) (store.Taken[store.UnmetPair], string, error) {
 	return store.Taken[store.UnmetPair]{}, "", rendezvous.Errorf(rendezvous.CodeUnavailable, "away")
@@ -94,7 +94,7 @@ func TestNewsOfAPageThatFailedAreGivenBack(t *testing.T) {
 	p.start("run-1")
 	p.await("run-1", 0)
 	p.buffer("run-1")
-	w := p.sweep(unwalked{p.store}, sweep.Config{})
+	w := p.sweep(unwalked{p.all()}, sweep.Config{})
 	if r := w.tick(7 * time.Second); pass(t, r, sweep.Unmet).Err == nil || p.state("run-1") != rendezvous.EventLive {
 		t.Fatalf("%+v; the event is %s", pass(t, r, sweep.Unmet), p.state("run-1"))
 	}
@@ -115,7 +115,7 @@ func TestAPageLooksOnWhereNothingIsLeftApart(t *testing.T) {
 		p.await("run-1", 0)
 		p.buffer("run-1")
 		looked := 0
-		w := p.sweep(sliced{noNews{p.store}, p, 30, c.look, &looked}, sweep.Config{})
+		w := p.sweep(sliced{noNews{p.all()}, p, 30, c.look, &looked}, sweep.Config{})
 		for n := 1; n <= c.ticks; n++ {
 			if p.state("run-1") != "live" {
 				t.Fatalf("%s a look: met after %d ticks already", c.look, n-1)

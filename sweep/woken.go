@@ -17,7 +17,7 @@ const (
 
 // woken repeats RESUME notices of runs nobody has taken up (runs.md section 6).
 func (w *Worker) woken(ctx context.Context) (page, error) {
-	taken, err := w.store.TakeWoken(ctx, wokenPage)
+	taken, err := w.shards.TakeWoken(ctx, wokenPage)
 	if err != nil || len(taken.Rows) == 0 {
 		return page{saturated: taken.Saturated}, err
 	}

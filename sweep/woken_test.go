@@ -32,13 +32,14 @@ func (p *pausing) NewTimer(d time.Duration) clock.Timer {
 }
 
 // pausing makes a worker on such a clock, and answers the clock.
-func (p *plane) pausing(s sweep.Store, sender sweep.Sender, cfg sweep.Config) (*sweeper, *pausing) {
+func (p *plane) pausing(s Store, sender sweep.Sender, cfg sweep.Config) (*sweeper, *pausing) {
 	p.t.Helper()
 	c := &pausing{Manual: p.clock, budget: cfg.Page}
-	w, err := sweep.New(s, stream{}, sweep.Deps{
+	w, err := sweep.New(s, s, stream{}, sweep.Deps{
 		Sender: sender, Clock: c, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Meter: metricnoop.Meter{},
 	}, cfg)
 	must(p.t, err)
+	w.Adopt(p.shards())
 	p.t.Cleanup(func() { must(p.t, w.Stop(context.Background())) })
 	return &sweeper{w, p}, c
 }
@@ -66,7 +67,7 @@ func TestRepeatsThatAreCountedAreSent(t *testing.T) {
 	p.clock.Advance(time.Minute)
 	const step, budget = time.Second, 8 * time.Second
 	s := &slow{p: p, took: 600 * time.Millisecond, over: p.clock.Now().Add(step + budget)}
-	w, _ := p.pausing(p.store, s, sweep.Config{Pages: 1, Page: budget})
+	w, _ := p.pausing(p.all(), s, sweep.Config{Pages: 1, Page: budget})
 	got := pass(t, w.tick(step), sweep.Woken)
 	if got.Handed != 500 || got.Done != 500 || s.sent != 500 {
 		t.Errorf("%d sent, reported %+v", s.sent, got)
@@ -75,7 +76,7 @@ func TestRepeatsThatAreCountedAreSent(t *testing.T) {
 
 // slowly is a store that takes its time for a page of woken runs.
 type slowly struct {
-	sweep.Store
+	Store
 	p    *plane
 	took time.Duration
 }
@@ -92,7 +93,7 @@ func TestATickPausesBetweenItsPages(t *testing.T) {
 		p.start(r)
 	}
 	p.clock.Advance(time.Minute)
-	w, clock := p.pausing(slowly{p.store, p, 50 * time.Millisecond}, p.sender, sweep.Config{Pages: 3, Page: 2 * time.Second})
+	w, clock := p.pausing(slowly{p.all(), p, 50 * time.Millisecond}, p.sender, sweep.Config{Pages: 3, Page: 2 * time.Second})
 	got := pass(t, w.tick(time.Second), sweep.Woken)
 	if want := []time.Duration{50 * time.Millisecond, 50 * time.Millisecond}; got.Pages != 3 || !got.Saturated || !slices.Equal(clock.made, want) {
 		t.Errorf("%d pages, pauses %v", got.Pages, clock.made)

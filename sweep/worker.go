@@ -17,12 +17,18 @@ import (
 // Worker runs the passes. Make it with [New].
 type Worker struct {
 	store   Store
+	shards  Shards
 	stream  Stream
 	deps    Deps
 	cfg     Config
 	metrics *metrics
 	passes  []*pass
 	depths  *pass // no pass of the contract, but contained as they are
+
+	mu      sync.Mutex
+	owned   map[int]struct{}           // shards that are this worker's
+	flights map[chan struct{}]struct{} // pages over them that are under way, each closed at its end
+	anew    atomic.Bool                // shards came since the pass leases last began a page
 
 	leased string // cursor of the pass leases: rows that stay, unreadable ones, hide none behind them
 	unmet  string // cursor of the pass unmet's walk through all
@@ -35,20 +41,26 @@ type Worker struct {
 	alarms alarms
 	last   atomic.Pointer[Report]
 
-	pull   *messaging.Consumption
-	kick   chan struct{}
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	pull    *messaging.Consumption
+	kick    chan struct{} // capacity 1
+	adopted chan struct{} // capacity 1
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
 }
 
-// New makes a worker; Start begins to run its passes.
-func New(s Store, stream Stream, d Deps, cfg Config) (*Worker, error) {
-	w := &Worker{store: s, stream: stream, deps: d, cfg: cfg.withDefaults(), kick: make(chan struct{}, 1)}
+// New makes a worker; Start begins to run its passes: the plane-wide ones, and over the shards that it is given to adopt the others. shards is the handle that
+// those are owned by.
+func New(s Store, shards Shards, stream Stream, d Deps, cfg Config) (*Worker, error) {
+	w := &Worker{
+		store: s, shards: shards, stream: stream, deps: d, cfg: cfg.withDefaults(), owned: map[int]struct{}{}, flights: map[chan struct{}]struct{}{},
+		kick: make(chan struct{}, 1), adopted: make(chan struct{}, 1),
+	}
 	w.passes = []*pass{
-		{name: Leases, every: w.cfg.Tick, work: w.leases},
-		{name: Parked, every: w.cfg.Tick, work: w.parked},
+		{name: Leases, every: w.cfg.Tick, owned: true, work: w.within(w.leases)},
+		{name: Parked, every: w.cfg.Tick, owned: true, work: w.within(w.parked)},
 		{name: Unmet, every: w.cfg.Tick, work: w.unmetPairs},
-		{name: Woken, every: w.cfg.Woken, work: w.woken},
+		{name: Woken, every: w.cfg.Woken, owned: true, work: w.within(w.woken)},
+		{name: Late, every: w.cfg.Woken, owned: true, work: w.within(w.late)},
 		{name: Unclaimed, every: w.cfg.Tick, work: w.unclaimed},
 		{name: Exhausted, every: w.cfg.Tick, work: w.exhausted},
 		{name: Retention, every: w.cfg.Retention, work: w.retention},
@@ -77,6 +89,10 @@ func (w *Worker) Start() error {
 	for _, s := range w.all() { // before the loop runs, which readiness does not wait for
 		s.last.Store(start.UnixMilli())
 		s.due = start
+	}
+	select {
+	case <-w.adopted: // before the start: all passes are due now
+	default:
 	}
 	w.done.Go(func() { w.loop(ctx) })
 	return nil
@@ -121,17 +137,23 @@ func (w *Worker) Stop(ctx context.Context) error {
 }
 
 // Kick makes every pass run now: notices may have been lost.
-func (w *Worker) Kick() {
+func (w *Worker) Kick() { signal(w.kick) }
+
+func signal(c chan struct{}) {
 	select {
-	case w.kick <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-// Ready says that every pass ran within three of its periods; else which did not (SW-33).
+// Ready says that every pass ran within three of its periods; else which did not (SW-33). Those over owned shards need not where none is owned: then this is a
+// stand-by.
 func (w *Worker) Ready() error {
-	now := w.deps.Clock.Now()
+	now, standBy := w.deps.Clock.Now(), w.standBy()
 	for _, s := range w.passes {
+		if s.owned && standBy {
+			continue
+		}
 		if d, late := s.late(now, w.cfg.Page); late {
 			return fmt.Errorf("the pass %s has not run for %d ms", s.name, d.Milliseconds())
 		}
@@ -151,12 +173,22 @@ func (w *Worker) loop(ctx context.Context) {
 		select {
 		case <-t.C():
 		case <-w.kick:
-			for _, s := range w.all() {
-				s.due = w.deps.Clock.Now()
-			}
+			w.makeDue(func(*pass) bool { return true })
+		case <-w.adopted:
+			w.makeDue(func(s *pass) bool { return s.owned })
 		case <-ctx.Done():
 		}
 		t.Stop()
+	}
+}
+
+// makeDue makes passes due now.
+func (w *Worker) makeDue(which func(*pass) bool) {
+	now := w.deps.Clock.Now()
+	for _, s := range w.all() {
+		if which(s) {
+			s.due = now
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // broken is a store whose DueLeases does what the test says.
 type broken struct {
-	sweep.Store
+	Store
 	abandoned func(ctx context.Context, cursor string) ([]store.AbandonedRun, string, error)
 }
 
@@ -46,7 +46,7 @@ func TestAPassThatBreaksStopsNoOther(t *testing.T) {
 			p.start("run-1")
 			p.await("run-1", 0)
 			p.buffer("run-1")
-			w := p.sweep(broken{p.store, abandoned}, sweep.Config{})
+			w := p.sweep(broken{p.all(), abandoned}, sweep.Config{})
 			r := w.until(time.Second, "the other passes' work", func(sweep.Report) bool { return p.state("run-1") == rendezvous.EventConsumed })
 			if pass(t, r, sweep.Leases).Err == nil || pass(t, r, sweep.Unmet).Err != nil || !attends(r, "failed", sweep.Leases) || attends(r, "failed", sweep.Unmet) {
 				t.Errorf("reported %+v", r)
@@ -64,7 +64,7 @@ func TestAPassThatBreaksStopsNoOther(t *testing.T) {
 
 // blind is a store that cannot count, and hangs over it where it is told to.
 type blind struct {
-	sweep.Store
+	Store
 	hangs bool
 }
 
@@ -84,7 +84,7 @@ func TestGaugesThatFailDegradeTheReport(t *testing.T) {
 			p.start("run-1")
 			p.await("run-1", 0)
 			p.buffer("run-1")
-			w := p.sweep(blind{p.store, hangs}, sweep.Config{})
+			w := p.sweep(blind{p.all(), hangs}, sweep.Config{})
 			r := w.until(time.Second, "the passes' work", func(sweep.Report) bool { return p.state("run-1") == rendezvous.EventConsumed })
 			if r.DepthsErr == nil || !attends(r, "gauges_missing", "") || attends(r, "failed", sweep.Unmet) {
 				t.Errorf("reported %+v", r)
@@ -98,7 +98,7 @@ func TestGaugesThatFailDegradeTheReport(t *testing.T) {
 func TestStopDoesNotWaitForAPassThatHangs(t *testing.T) {
 	p := newPlane(t)
 	hangs, end := make(chan struct{}), make(chan struct{})
-	w := p.sweep(broken{p.store, func(context.Context, string) ([]store.AbandonedRun, string, error) {
+	w := p.sweep(broken{p.all(), func(context.Context, string) ([]store.AbandonedRun, string, error) {
 		close(hangs)
 		<-end
 		return nil, "", nil
@@ -154,7 +154,7 @@ func TestAKickedWorkerTicksAtOnce(t *testing.T) {
 func TestAWorkerWithoutOneOfItsPassesDoesNotStart(t *testing.T) {
 	for _, name := range sweep.Passes() {
 		p := newPlane(t)
-		w, err := sweep.New(p.store, stream{}, sweep.Deps{Sender: p.sender, Clock: p.clock, Log: slog.New(slog.DiscardHandler), Meter: metricnoop.Meter{}}, sweep.Config{})
+		w, err := sweep.New(p.store, p.all(), stream{}, sweep.Deps{Sender: p.sender, Clock: p.clock, Log: slog.New(slog.DiscardHandler), Meter: metricnoop.Meter{}}, sweep.Config{})
 		must(t, err)
 		w.Unschedule(name)
 		if err := w.Start(); err == nil || !strings.Contains(err.Error(), name) {
@@ -168,7 +168,7 @@ func TestAWorkerWithoutOneOfItsPassesDoesNotStart(t *testing.T) {
 func TestASaturatedPassGoesOnAndLeavesTheOthersTheirTurns(t *testing.T) {
 	p := newPlane(t)
 	turns := make(chan string, 100)
-	w := p.sweep(broken{turning{p.store, turns}, func(context.Context, string) ([]store.AbandonedRun, string, error) {
+	w := p.sweep(broken{turning{p.all(), turns}, func(context.Context, string) ([]store.AbandonedRun, string, error) {
 		turns <- "leases"
 		return nil, "more", nil
 	}}, sweep.Config{Pages: 7})
@@ -195,7 +195,7 @@ func TestASaturatedPassGoesOnAndLeavesTheOthersTheirTurns(t *testing.T) {
 
 // turning notes the turns of the pass woken.
 type turning struct {
-	sweep.Store
+	Store
 	turns chan<- string
 }
 

@@ -17,6 +17,7 @@ const (
 	DeadLetters   Reason = "dead_letters"   // events that ended unanswered and that nobody has requeued or purged; erased ones are nobody's
 	Quarantined   Reason = "quarantined"    // waits whose answer fails every time
 	NoExecutor    Reason = "no_executor"    // runs with news that nobody has taken up for long
+	TimersLate    Reason = "timers_late"    // timers due for long that nobody fires
 	Saturated     Reason = "saturated"      // a pass ended two ticks in a row with more due
 	Failed        Reason = "failed"         // a pass failed or does not come back
 	Stuck         Reason = "stuck"          // a run that loses every driver
@@ -26,13 +27,14 @@ const (
 )
 
 // Reasons are all, in the order in which they are told.
-var Reasons = [...]Reason{DeadLetters, Quarantined, NoExecutor, Saturated, Failed, Stuck, Undeliverable, Exhausted, GaugesMissing}
+var Reasons = [...]Reason{DeadLetters, Quarantined, NoExecutor, TimersLate, Saturated, Failed, Stuck, Undeliverable, Exhausted, GaugesMissing}
 
 // says is what each means and where to look.
 var says = map[Reason]string{
 	DeadLetters:   "there are dead letters, events that ended unanswered, usually for a wrong key or type: see deadletter list and event explain; what is settled goes by deadletter purge or requeue",
 	Quarantined:   "waits are quarantined, their answer fails every time: see wait list --parked, mend the cause, then wait retry",
 	NoExecutor:    "runs have had news for more than 5 min and nobody takes them up: is an executor of their queue running?",
+	TimersLate:    "timers have been due for more than 5 min and nobody fires them: is a timer-worker running? See shard list",
 	Saturated:     "it ends every tick with more to do: run more sweepers, or look why so much is left to them",
 	Failed:        "it fails or does not come back: see the sweeper's log",
 	Stuck:         "a run lost 16 drivers in a row: see the sweeper's log for which, and its executor's for why",
@@ -44,8 +46,9 @@ var says = map[Reason]string{
 // String is what a human reads.
 func (r Reason) String() string { return says[r] }
 
-// noExecutorAfter is how long a run may have news before its queue is taken for one without an executor.
-const noExecutorAfter = 5 * time.Minute
+// neglected is how long a run may have news before its queue is taken for one without an executor, and how long a timer may be due before nobody is taken to fire it:
+// no shorter than the longest hold of one.
+const neglected = 5 * time.Minute
 
 // Of are the reasons that the counts of live rows give at an instant of the store.
 func Of(d store.Depths, now time.Time) []Reason {
@@ -62,8 +65,11 @@ func Of(d store.Depths, now time.Time) []Reason {
 	if d.QuarantinedWaits > 0 {
 		found = append(found, Quarantined)
 	}
-	if !d.OldestWoken.IsZero() && now.Sub(d.OldestWoken) > noExecutorAfter {
+	if !d.OldestWoken.IsZero() && now.Sub(d.OldestWoken) > neglected {
 		found = append(found, NoExecutor)
+	}
+	if !d.OldestDueTimer.IsZero() && now.Sub(d.OldestDueTimer) > neglected {
+		found = append(found, TimersLate)
 	}
 	return found
 }

@@ -56,9 +56,10 @@ type Door struct {
 
 // Sweep are the settings of the passes.
 type Sweep struct {
-	Tick  time.Duration `name:"sweep-tick" help:"Interval of every pass but the one over woken runs." default:"5s"`
-	Woken time.Duration `name:"sweep-woken" help:"Interval of the pass over woken runs." default:"10s"`
+	Tick  time.Duration `name:"sweep-tick" help:"Interval of every pass but those over woken runs and late timers, and retention." default:"5s"`
+	Woken time.Duration `name:"sweep-woken" help:"Interval of the passes over woken runs and late timers." default:"10s"`
 	Pages int           `name:"sweep-pages" help:"Pages a saturated pass may work in one tick." default:"20"`
+	Lease time.Duration `name:"sweep-lease" help:"How long a shard stays this pod's when it is not heard of any more (1s to 60s)." default:"3s"`
 	// Window is how long an event without an expiry of its own may wait for somebody who wants it.
 	Window time.Duration `name:"sweep-window" help:"How long an event without an expiry of its own waits for somebody who wants it; then it is a dead letter (at least 1s)." default:"1h"`
 	// RetainDead is how long dead letters are kept.
@@ -110,7 +111,7 @@ func Private(name, dir string) Config {
 			Drain: 20 * time.Second, Shards: rendezvous.DefaultShards, Limit: rendezvous.MaxPayload,
 		},
 		Name: name, Version: worker.Version(), Migrate: true, Ingest: &Door{HTTP: "127.0.0.1:0"},
-		Delivery: true, Sweep: &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20, Window: time.Hour, RetainDead: 30 * 24 * time.Hour},
+		Delivery: true, Sweep: &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20, Window: time.Hour, RetainDead: 30 * 24 * time.Hour, Lease: store.DefaultShardTTL},
 		Timers: &Timers{Lease: store.DefaultShardTTL, Page: 500}, EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	}
 }
@@ -153,6 +154,9 @@ func (s *Sweep) validate() error {
 		if v.d < 10*time.Millisecond || v.d > 10*time.Minute {
 			return rendezvous.InvalidField(v.name, "%s is outside 10ms..10m", v.d)
 		}
+	}
+	if err := checkShardLease("sweep-lease", s.Lease); err != nil {
+		return err
 	}
 	if s.Window < time.Second {
 		return rendezvous.InvalidField("sweep-window", "%s is under 1s", s.Window)

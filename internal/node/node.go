@@ -18,6 +18,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/notify"
+	"github.com/rendezvous-events/rendezvous/shard"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/open"
@@ -35,12 +36,14 @@ type Node struct {
 	embedded  *messaging.Embedded
 	conn      *messaging.Conn
 	sender    *notify.Sender
-	sweeper   *sweep.Worker                     // nil without the role
 	ready     []func(ctx context.Context) error // each a reason why the process is not ready
 	checks    []func(ctx context.Context) []string
 	up        atomic.Bool
 	failed    chan error
 	stages    []stage // what was started, in order
+
+	sweeper       *sweep.Worker // nil without the role
+	sweeperShards *shard.Member // its part of the pool
 
 	// HTTP, Admin and NATS are where the process really listens, "" where it does not.
 	HTTP, Admin, NATSURL string

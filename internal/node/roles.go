@@ -14,6 +14,8 @@ import (
 	"github.com/rendezvous-events/rendezvous/delivery"
 	"github.com/rendezvous-events/rendezvous/group"
 	"github.com/rendezvous-events/rendezvous/ingest"
+	"github.com/rendezvous-events/rendezvous/shard"
+	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/open"
 	"github.com/rendezvous-events/rendezvous/sweep"
 )
@@ -81,18 +83,26 @@ func (n *Node) startDelivery(context.Context) error {
 
 // makeSweep makes the passes. They start last, to be stopped first: system.check asks them what a human should look at, and the delivery-worker kicks them
 // when notices may have been lost.
-func (n *Node) makeSweep(context.Context) (err error) {
+func (n *Node) makeSweep(context.Context) error {
 	if n.cfg.Sweep == nil {
 		return nil
 	}
+	incarnation := shard.Incarnation(memberName(n.cfg.Name))
+	handle, err := n.store.PoolHandle(store.PoolSweep, incarnation)
+	if err != nil {
+		return err
+	}
 	deps := sweep.Deps{Sender: n.sender, Clock: clock.System, Log: n.log, Meter: n.telemetry.Meter}
-	n.sweeper, err = sweep.New(n.store, n.conn, deps, n.cfg.Sweep.config())
+	if n.sweeper, err = sweep.New(n.store, handle, n.conn, deps, n.cfg.Sweep.config()); err != nil {
+		return err
+	}
 	n.checks = append(n.checks, func(context.Context) []string { return n.sweeper.Reasons() })
+	n.sweeperShards, err = n.member(store.PoolSweep, incarnation, handle, n.sweeper, n.cfg.Sweep.Lease)
 	return err
 }
 
-// startSweep starts the passes.
-func (n *Node) startSweep(context.Context) error {
+// startSweep starts the passes and joins the pool of the sweepers.
+func (n *Node) startSweep(ctx context.Context) error {
 	if n.sweeper == nil {
 		return nil
 	}
@@ -101,7 +111,7 @@ func (n *Node) startSweep(context.Context) error {
 	}
 	n.began("sweeper", n.sweeper.Stop)
 	n.ready = append(n.ready, func(context.Context) error { return n.sweeper.Ready() })
-	return nil
+	return n.join(ctx, store.PoolSweep, n.sweeperShards)
 }
 
 // serve listens and serves until the node stops; the address answered is the real one. setting is what the address is set by.

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -20,8 +19,8 @@ type Timers struct {
 }
 
 func (t *Timers) validate() error {
-	if t.Lease < store.MinShardTTL || t.Lease > store.MaxShardTTL {
-		return rendezvous.InvalidField("timer-lease", "%s is outside %s..%s", t.Lease, store.MinShardTTL, store.MaxShardTTL)
+	if err := checkShardLease("timer-lease", t.Lease); err != nil {
+		return err
 	}
 	if t.Page < 1 || t.Page > 2000 {
 		return rendezvous.InvalidField("timer-page", "%d is outside 1..2000", t.Page)
@@ -53,54 +52,4 @@ func (n *Node) startTimers(ctx context.Context) error {
 	n.began("timer-worker", worker.Stop)
 	n.ready = append(n.ready, func(context.Context) error { return worker.Ready() })
 	return n.join(ctx, store.PoolTimer, member)
-}
-
-// member is this process in a pool of those that divide the shards.
-func (n *Node) member(pool store.Pool, incarnation string, handle store.PoolHandle, work shard.Work, lease time.Duration) (*shard.Member, error) {
-	return shard.New(shard.Deps{
-		Leases: handle, Pool: pool, Incarnation: incarnation, Work: work,
-		Changed: func(ctx context.Context) {
-			if err := n.conn.HintShards(string(pool)); err != nil {
-				n.log.DebugContext(ctx, "the other pods were not told of shards that are free", "pool", pool, "error", err)
-			}
-		},
-		Clock: clock.System, Log: n.log, Meter: n.telemetry.Meter,
-	}, shard.Config{TTL: lease})
-}
-
-// join runs a member until the process stops; then it drains, so that the others go on at once.
-func (n *Node) join(ctx context.Context, pool store.Pool, member *shard.Member) error {
-	stop, err := n.conn.OnShards(string(pool), member.Kick)
-	if err != nil {
-		return err
-	}
-	life, cancel := context.WithCancel(context.Background())
-	left := make(chan error, 1)
-	go func() { left <- member.Run(life) }()
-	n.began("shards of the pool "+string(pool), func(context.Context) error {
-		stop()
-		cancel()
-		err := <-left
-		left <- err
-		return err
-	})
-	n.ready = append(n.ready, func(context.Context) error { return member.Ready() })
-	for end := clock.System.Now().Add(joinPatience); member.Ready() != nil && clock.System.Now().Before(end); {
-		if clock.Sleep(ctx, clock.System, 5*time.Millisecond) != nil {
-			break
-		}
-	}
-	return nil
-}
-
-// joinPatience is how long a start waits for its part of the shards; after that readiness says what is missing.
-const joinPatience = 2 * time.Second
-
-// memberName is what a process is called among the pods: its host's name, for a pod's is its own.
-func memberName(role string) string {
-	host, err := os.Hostname()
-	if err != nil || rendezvous.CheckID("hostname", host) != nil || len(host) > rendezvous.MaxID/2 {
-		return role
-	}
-	return role + "-" + host
 }
