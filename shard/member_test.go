@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
@@ -164,7 +165,8 @@ func TestAPodThatDrainsHandsOverAtOnce(t *testing.T) {
 	}
 }
 
-// SH-22: pages under way are waited for, and the leases held up, for two seconds; then the shards go all the same.
+// SH-22: pages under way are waited for, and the leases held up, for two seconds; then the shards go all the same. Pages over all that is owned, which begin
+// meanwhile, do not see them: nor those of a pod that gives back a part.
 func TestADrainWaitsForPagesButNotForEver(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		w := newWorld(t, 8)
@@ -172,7 +174,11 @@ func TestADrainWaitsForPagesButNotForEver(t *testing.T) {
 		w.until(10*time.Second, "balance", w.balanced)
 		p := w.pods[0]
 		p.page = make(chan struct{})
+		owned := p.working()
 		p.Drain()
+		if seen := p.sees(owned); len(seen) > 0 {
+			t.Errorf("what it draws out of is %v, and it sees %v", owned, seen)
+		}
 		w.run(1500 * time.Millisecond)
 		if d := w.directory(); !slices.ContainsFunc(d.Members, func(m store.Member) bool { return m.Incarnation == p.name && m.Draining }) {
 			t.Errorf("the members are %+v", d.Members)
@@ -194,6 +200,43 @@ func TestADrainWaitsForPagesButNotForEver(t *testing.T) {
 			t.Errorf("page ends %v: loads %v", ends, w.loads())
 		}
 	}
+}
+
+func TestWhatIsGivenBackIsNotSeenAnyMore(t *testing.T) {
+	w := newWorld(t, 8)
+	p := w.join(1)[0]
+	w.until(time.Second, "that it owns all", w.balanced)
+	p.page = make(chan struct{})
+	owned := p.working()
+	w.join(1)
+	w.until(5*time.Second, "that it gives back", func() bool { return len(p.work) < len(owned) })
+	if seen := p.sees(owned); !slices.Equal(seen, p.working()) {
+		t.Errorf("it sees %v and works on %v", seen, p.working())
+	}
+	for _, l := range w.directory().Shards {
+		if l.Owner != p.name {
+			t.Errorf("under a page it released %+v", l)
+		}
+	}
+	close(p.page)
+	for !p.Kicked() {
+		runtime.Gosched()
+	}
+}
+
+// sees are those of the shards that its enumerations see.
+func (p *pod) sees(shards []int) (seen []int) {
+	p.w.t.Helper()
+	for _, s := range shards {
+		_, err := p.handle.NextDue(p.w.t.Context(), []int{s})
+		switch {
+		case err == nil:
+			seen = append(seen, s)
+		case !errors.Is(err, rendezvous.ErrFenced):
+			p.w.t.Fatal(err)
+		}
+	}
+	return seen
 }
 
 // A drain does not wait for a store that is away.

@@ -29,3 +29,13 @@ func (w *Worker) Tick(ctx context.Context) Report {
 func (w *Worker) GivenUp(ctx context.Context, batch ...messaging.Advisory) []messaging.Outcome {
 	return w.given.take(ctx, batch)
 }
+
+// Idle reports whether the worker has nothing to do at this instant of its clock, as far as a look from outside can say.
+func (w *Worker) Idle() bool {
+	for _, s := range w.all() {
+		if s.busy.Load() {
+			return false
+		}
+	}
+	return len(w.kick)+len(w.adopted) == 0
+}

@@ -36,14 +36,21 @@ type plane struct {
 	faults *fault.Backend
 	damage memory.Damage
 	sender *sender
+	pods   []*pod
+	notice notice
 	stall  time.Duration // how long a tick may take before the clock moves on under it
 }
 
 func newPlane(t *testing.T, change ...func(backend.Backend) backend.Backend) *plane {
 	t.Helper()
+	return newPlaneOf(t, rendezvous.DefaultShards, change...)
+}
+
+func newPlaneOf(t *testing.T, shards int, change ...func(backend.Backend) backend.Backend) *plane {
+	t.Helper()
 	p := &plane{t: t, clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), sender: &sender{}, stall: patience}
 	var err error
-	p.store, err = open.Open(t.Context(), "memory:", open.Options{Clock: p.clock, Wrap: func(b backend.Backend) backend.Backend {
+	p.store, err = open.Open(t.Context(), "memory:", open.Options{Clock: p.clock, Shards: shards, Wrap: func(b backend.Backend) backend.Backend {
 		p.damage = b.(*memory.Backend).Damage()
 		for _, c := range change {
 			b = c(b)

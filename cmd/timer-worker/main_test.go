@@ -1,12 +1,8 @@
 package main
 
 import (
-	"io"
-	"net/http"
-	"regexp"
 	"testing"
 
-	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
 )
 
@@ -20,44 +16,10 @@ func TestWrongSettingsNameThemselves(t *testing.T) {
 	})
 }
 
-// What the program must do by itself: own shards, look at them, and walk to reconcile.
-var runs = []*regexp.Regexp{
-	regexp.MustCompile(`(?m)^rendezvous_shard_owned\{[^}]*pool="timer"[^}]*\} 64$`),
-	regexp.MustCompile(`(?m)^rendezvous_timer_probe_age_seconds\{?[^\n]* [0-4]`),
-	regexp.MustCompile(`(?m)^rendezvous_timer_walks_total\{?[^\n]* [1-9]`),
-}
-
-// TM-56: the program starts loop, probe and reconcile, as its metrics tell.
+// TM-56: the program starts loop, probe and reconcile, as its metrics tell: it owns shards, looks at them, and walks.
 func TestItFiresUntilItIsTold(t *testing.T) {
 	nodetest.Serving(t, "timer-worker", func(admin string) {
-		for end := clock.System.Now().Add(nodetest.Patience); ; {
-			page, missing := metrics(t, admin), ""
-			for _, r := range runs {
-				if !r.MatchString(page) {
-					missing = r.String()
-				}
-			}
-			if missing == "" {
-				return
-			}
-			if clock.System.Now().After(end) {
-				t.Fatalf("the metrics do not show %s", missing)
-			}
-			_ = clock.Sleep(t.Context(), clock.System, nodetest.Look) // the context ends with the test
-		}
+		nodetest.Shows(t, admin, `rendezvous_shard_owned\{[^}]*pool="timer"[^}]*\} 64`, `rendezvous_timer_probe_age_seconds(\{.*\})? ([0-4](\.\d+)?|\d.*e-\d+)`,
+			`rendezvous_timer_walks_total(\{.*\})? [1-9]\d*`)
 	})
-}
-
-func metrics(t *testing.T, admin string) string {
-	t.Helper()
-	resp, err := http.Get("http://" + admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	page, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(page)
 }

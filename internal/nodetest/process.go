@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/internal/pgtest"
 )
 
 // asProgram in the environment makes the program of a test be the program it tests.
@@ -18,8 +19,9 @@ const asProgram = "RENDEZVOUS_TEST_AS_PROGRAM"
 // atExit keeps a program under the race detector from waiting a second for reports when it exits, which would be most of the time of a short command.
 const atExit = "GORACE=atexit_sleep_ms=20"
 
-// Main runs main where [Command] started the program, and the tests otherwise: a TestMain for programs, so that tests see their output and exit codes.
-func Main(m *testing.M, main func()) {
+// Main runs main where [Command] started the program, and the tests otherwise: a TestMain for programs, so that tests see their output and exit codes. m is
+// a *testing.M, or what pgtest makes of it.
+func Main(m pgtest.Runner, main func()) {
 	if os.Getenv(asProgram) == "" {
 		os.Exit(m.Run())
 	}
@@ -58,7 +60,26 @@ func Serves(t *testing.T, name string, env ...string) {
 func Serving(t *testing.T, name string, look func(admin string), env ...string) {
 	t.Helper()
 	url, _ := Broker(t)
-	cmd := Command(t, append([]string{"RENDEZVOUS_STORE=memory:", "RENDEZVOUS_NATS=" + url, "RENDEZVOUS_NATS_REPLICAS=1", "RENDEZVOUS_ADMIN=127.0.0.1:0"}, env...))
+	p := Run(t, name, url, append([]string{"RENDEZVOUS_STORE=memory:"}, env...)...)
+	if status, body := Page(t, p.Admin, "/readyz"); status != http.StatusOK {
+		t.Errorf("readyz: %d %s", status, body)
+	}
+	look(p.Admin)
+	p.Stop()
+}
+
+// Process is a worker that runs.
+type Process struct {
+	Admin string // where its admin listener is
+
+	t   *testing.T
+	cmd *exec.Cmd
+}
+
+// Run starts the worker under test, of that name, beside the NATS server at url, and waits until it says that it is ready.
+func Run(t *testing.T, name, url string, env ...string) *Process {
+	t.Helper()
+	cmd := Command(t, append([]string{"RENDEZVOUS_NATS=" + url, "RENDEZVOUS_NATS_REPLICAS=1", "RENDEZVOUS_ADMIN=127.0.0.1:0"}, env...))
 	logged := newLog(t)
 	cmd.Stderr = logged
 	if err := cmd.Start(); err != nil {
@@ -72,19 +93,25 @@ func Serving(t *testing.T, name string, look func(admin string), env ...string) 
 		}
 		_ = clock.Sleep(t.Context(), clock.System, Look) // the context ends with the test
 	}
-	resp, err := http.Get("http://" + ready[1] + "/readyz")
-	if err != nil {
-		t.Fatal(err)
+	return &Process{Admin: ready[1], t: t, cmd: cmd}
+}
+
+// Stop asks it to go down, which it does in order, with exit code 0.
+func (p *Process) Stop() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
 	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("readyz: %d", resp.StatusCode)
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("after SIGTERM: %v", err)
 	}
-	look(ready[1])
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+}
+
+// Kill ends it without a word.
+func (p *Process) Kill() {
+	p.t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		p.t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("after SIGTERM: %v", err)
-	}
+	_ = p.cmd.Wait() // it was killed, which is what it says
 }
