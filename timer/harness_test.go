@@ -17,9 +17,9 @@ import (
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/store"
-	"github.com/rendezvous-events/rendezvous/store/engine"
+	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/fault"
-	"github.com/rendezvous-events/rendezvous/store/memory"
+	"github.com/rendezvous-events/rendezvous/store/open"
 	"github.com/rendezvous-events/rendezvous/timer"
 )
 
@@ -42,8 +42,10 @@ func newPlane(t *testing.T) *plane {
 	t.Helper()
 	p := &plane{t: t, clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
 	var err error
-	p.faults = fault.Wrap(memory.Open(p.clock, rendezvous.DefaultShards))
-	p.store, err = engine.New(p.faults, engine.Options{Clock: p.clock})
+	p.store, err = open.Open(t.Context(), "memory:", open.Options{Clock: p.clock, Wrap: func(b backend.Backend) backend.Backend {
+		p.faults = fault.Wrap(b)
+		return p.faults
+	}})
 	must(t, err)
 	t.Cleanup(func() { must(t, p.store.Close()) })
 	p.tenant, err = p.store.Tenant("acme")

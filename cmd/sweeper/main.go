@@ -1,4 +1,4 @@
-// Command sweeper finds what lost notices, dead drivers and crashes left behind, and ends what nobody wants. Any number of them run at once.
+// Command sweeper finds what lost notices, dead drivers and crashes left behind, and ends what nobody wants. Any number of them divide the shards among themselves.
 package main
 
 import (

@@ -2,8 +2,6 @@ package node_test
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,20 +17,6 @@ import (
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
-
-// page is what an address of the admin listener answers.
-func page(t *testing.T, n *node.Node, path string) (status int, body string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.Admin+path, nil)
-	must(t, err)
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := c.Do(req)
-	must(t, err)
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	must(t, err)
-	return resp.StatusCode, string(raw)
-}
 
 var typeLine = regexp.MustCompile(`(?m)^# TYPE (rendezvous_\S+) (\S+)$`)
 
@@ -80,7 +64,7 @@ func TestTheMetricsPageIsTheOneOfTheDocumentation(t *testing.T) {
 func exported(t *testing.T, n *node.Node) string {
 	t.Helper()
 	for end := time.Now().Add(nodetest.Patience); ; _ = clock.Sleep(t.Context(), clock.System, nodetest.Look) {
-		_, body := page(t, n, "/metrics")
+		_, body := nodetest.Page(t, n.Admin, "/metrics")
 		if strings.Contains(body, "rendezvous_depth{") {
 			return body
 		}
@@ -165,12 +149,12 @@ func traffic(t *testing.T, n *node.Node) {
 func TestHealthAndReadiness(t *testing.T) {
 	n := nodetest.Start(t)
 	for path, want := range map[string]int{"/livez": 200, "/readyz": 200, "/debug/pprof/": 404, "/": 404} {
-		if status, body := page(t, n, path); status != want {
+		if status, body := nodetest.Page(t, n.Admin, path); status != want {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
 	n = nodetest.Start(t, func(c *node.Config) { c.Pprof = true })
-	if status, _ := page(t, n, "/debug/pprof/"); status != 200 {
+	if status, _ := nodetest.Page(t, n.Admin, "/debug/pprof/"); status != 200 {
 		t.Errorf("pprof when enabled: %d", status)
 	}
 }
