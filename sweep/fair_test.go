@@ -33,7 +33,7 @@ func TestATenantWithManyDueRowsHidesNoOther(t *testing.T) {
 		storetest.Owe(t, p.faults, name+"-one", 1, how)
 	}
 
-	w := p.sweep(nil, sweep.Config{Pages: 1})
+	w := p.sweep(p.seen(store.ShardNumbers(p.shards())...), sweep.Config{Pages: 1})
 	r := w.tick(5 * time.Second)
 	for name, size := range map[string]int{sweep.Leases: 200, sweep.Parked: 500, sweep.Unmet: 500, sweep.Woken: 500, sweep.Unclaimed: 500} {
 		if got := pass(t, r, name); got.Pages != 1 || got.Handed != size || got.Err != nil || !got.Saturated {

@@ -74,7 +74,7 @@ func TestOnlyTheOwnerTellsOfTimersThatNobodyFires(t *testing.T) {
 	p.clock.Advance(time.Minute)
 	p.sender.take()
 	for _, c := range []struct{ owned, want int }{{shard, 1}, {(shard + 1) % p.store.Shards(), 0}} {
-		w := p.owner("pod", c.owned)
+		w := p.sweep(p.seen(c.owned), sweep.Config{})
 		r := w.tick(0)
 		if got := len(p.sender.take().Timers); got != c.want || pass(t, r, sweep.Late).Handed != c.want {
 			t.Errorf("told %d times by the owner of %d: %+v", got, c.owned, pass(t, r, sweep.Late))

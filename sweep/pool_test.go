@@ -3,7 +3,6 @@ package sweep_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -281,7 +280,8 @@ func TestAPageUnderWayHoldsTheHandOverUp(t *testing.T) {
 		<-end
 		return nil, "", nil
 	}}, sweep.Config{})
-	go w.Tick(context.Background())
+	ticked := make(chan struct{})
+	go func() { defer close(ticked); w.Tick(context.Background()) }()
 	<-begun
 	over := w.Quit([]int{1, 2})
 	select {
@@ -291,6 +291,7 @@ func TestAPageUnderWayHoldsTheHandOverUp(t *testing.T) {
 	}
 	close(end)
 	<-over
+	<-ticked
 	<-w.Quit([]int{3}) // nothing is under way
 }
 
@@ -304,13 +305,16 @@ func TestAStandByIsReadyAndTakesOver(t *testing.T) {
 	ready := func() bool { return second.Worker.Ready() == nil && second.member.Ready() == nil }
 	p.within(time.Second, "that the second is ready", ready)
 	looked := false
-	for end := p.clock.Now().Add(time.Minute); p.clock.Now().Before(end); {
-		p.within(5*time.Second, "a tick", func() bool { return len(second.reports) > 0 })
-		r := <-second.reports
-		second.nothingOfShards(r)
-		_, unmet := r.Pass(sweep.Unmet)
-		if looked = looked || unmet; !ready() || len(r.Attention) > 0 {
-			t.Fatalf("ready %t, a stand-by reports %+v", ready(), r)
+	for range 240 { // a minute
+		p.settle()
+		p.clock.Advance(250 * time.Millisecond)
+		for len(second.reports) > 0 {
+			r := <-second.reports
+			second.nothingOfShards(r)
+			_, unmet := r.Pass(sweep.Unmet)
+			if looked = looked || unmet; !ready() || len(r.Attention) > 0 {
+				t.Fatalf("ready %t, a stand-by reports %+v", ready(), r)
+			}
 		}
 	}
 	if !looked {
@@ -321,12 +325,6 @@ func TestAStandByIsReadyAndTakesOver(t *testing.T) {
 	took := p.within(5*time.Second, "that it ends the leases", func() bool { return p.reclaimed(left, []int{0}) })
 	t.Logf("taken over within %s", took)
 	must(t, second.Worker.Ready())
-}
-
-// owner is a sweeper whose ticks the test makes, that owns those shards.
-func (p *plane) owner(name string, shards ...int) *sweeper {
-	p.t.Helper()
-	return p.ownerOver(name, func(s Store) Store { return s }, shards...)
 }
 
 // scoped is a store whose passes see a handle's shards.
@@ -340,12 +338,13 @@ type believing struct{ sweep.Shards }
 
 func (believing) IsCurrentOwner(int) bool { return true }
 
-func (p *plane) ownerOver(name string, wrap func(Store) Store, shards ...int) *sweeper {
+// seen is the store as the owner of those shards sees it, whoever else owns them.
+func (p *plane) seen(shards ...int) Store {
 	p.t.Helper()
-	h, err := p.store.PoolHandle(store.PoolSweep, shard.Incarnation(name))
+	h, err := p.store.PoolHandle(store.PoolSweep, shard.Incarnation("pod"))
 	must(p.t, err)
 	must(p.t, h.SetOwnedShards(shards))
-	return p.sweep(wrap(scoped{p.store, believing{h}}), sweep.Config{})
+	return scoped{p.store, believing{h}}
 }
 
 // SW-17, SH-20: sweepers that divide the shards do each row once, and each those of its own shards and no other's; two that see the same shards do each row once, too.
@@ -379,7 +378,7 @@ func TestSweepersOfDisjointAndOfEqualShardsDoNothingTwice(t *testing.T) {
 			met := make(chan struct{})
 			var pods [2]*sweeper
 			for i := range pods {
-				pods[i] = p.ownerOver(fmt.Sprint("pod-", i), func(s Store) Store { return &meeting{Store: s, here: meet, all: met} }, scopes[i]...)
+				pods[i] = p.sweep(&meeting{Store: p.seen(scopes[i]...), here: meet, all: met}, sweep.Config{})
 			}
 			go func() { <-meet; <-meet; close(met) }()
 			var reports [2]sweep.Report

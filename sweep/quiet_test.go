@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/sweep"
 )
@@ -40,7 +41,7 @@ func TestAQuietTickWritesNothing(t *testing.T) {
 		p.await(run, p.lease(run, time.Hour))
 	}
 	p.buffer("nobody")
-	w := p.sweep(nil, sweep.Config{})
+	w := p.sweep(p.seen(store.ShardNumbers(p.shards())...), sweep.Config{})
 	n.Store(0)
 	for range 10 {
 		for _, got := range w.tick(5 * time.Second).Passes {

@@ -124,7 +124,7 @@ func (p *Pod) walks(s store.Scope) map[string]func() ([]string, error) {
 	}
 }
 
-// wantSeen fails the test unless every enumeration shows exactly those running workflows, and NextDue exactly those shards' instants.
+// wantSeen fails the test unless every enumeration shows exactly those running workflows.
 func (p *Pod) wantSeen(what string, want []string) {
 	p.T.Helper()
 	for verb, walk := range p.walks(store.Scope{}) {

@@ -237,8 +237,9 @@ func nextDue(t *testing.T, h *Harness) {
 	for p.shardOf(other)[0] == shard {
 		other = f.Start()
 	}
-	other.Arm("o", h.In(t, 2*time.Hour))
-	eq(t, "of all shards", must(p.NextDue(ctx, nil))(t, "next due").NextDue, map[int]time.Time{shard: soon, p.shardOf(other)[0]: h.In(t, 2*time.Hour)})
+	last := h.In(t, 2*time.Hour)
+	other.Arm("o", last)
+	eq(t, "of all shards", must(p.NextDue(ctx, nil))(t, "next due").NextDue, map[int]time.Time{shard: soon, p.shardOf(other)[0]: last})
 	eq(t, "of the store", must(h.Store.NextDue(ctx, []int{shard, shard}))(t, "next due").NextDue, map[int]time.Time{shard: soon})
 	r.Arm("soon", late.Add(time.Hour))
 	eq(t, "after a re-arming", next(), late)
@@ -258,6 +259,8 @@ func nextDue(t *testing.T, h *Harness) {
 	eq(t, "when it fired", next(), late)
 	_, err := p.NextDue(ctx, []int{rendezvous.DefaultShards})
 	code(t, "a shard that is none", err, rendezvous.CodeInvalid)
+	done(t, "own one", p.SetOwnedShards(p.shardOf(other)))
+	eq(t, "of all that is owned", must(p.NextDue(ctx, nil))(t, "next due").NextDue, map[int]time.Time{p.shardOf(other)[0]: last})
 	done(t, "own nothing", p.SetOwnedShards([]int{}))
 	eq(t, "of nothing owned", len(must(p.NextDue(ctx, nil))(t, "next due").NextDue), 0)
 	_, err = p.NextDue(ctx, []int{shard})
