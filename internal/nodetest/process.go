@@ -18,8 +18,9 @@ const asProgram = "RENDEZVOUS_TEST_AS_PROGRAM"
 // atExit keeps a program under the race detector from waiting a second for reports when it exits, which would be most of the time of a short command.
 const atExit = "GORACE=atexit_sleep_ms=20"
 
-// Main runs main where [Command] started the program, and the tests otherwise: a TestMain for programs, so that tests see their output and exit codes.
-func Main(m *testing.M, main func()) {
+// Main runs main where [Command] started the program, and the tests otherwise: a TestMain for programs, so that tests see their output and exit codes. m is the
+// *testing.M, or what keeps something for its tests.
+func Main(m interface{ Run() int }, main func()) {
 	if os.Getenv(asProgram) == "" {
 		os.Exit(m.Run())
 	}
@@ -58,12 +59,41 @@ func Serves(t *testing.T, name string, env ...string) {
 func Serving(t *testing.T, name string, look func(admin string), env ...string) {
 	t.Helper()
 	url, _ := Broker(t)
-	cmd := Command(t, append([]string{"RENDEZVOUS_STORE=memory:", "RENDEZVOUS_NATS=" + url, "RENDEZVOUS_NATS_REPLICAS=1", "RENDEZVOUS_ADMIN=127.0.0.1:0"}, env...))
-	logged := newLog(t)
-	cmd.Stderr = logged
-	if err := cmd.Start(); err != nil {
+	pod := Spawn(t, name, append([]string{"RENDEZVOUS_STORE=memory:", "RENDEZVOUS_NATS=" + url}, env...)...)
+	resp, err := http.Get("http://" + pod.Admin + "/readyz")
+	if err != nil {
 		t.Fatal(err)
 	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("readyz: %d", resp.StatusCode)
+	}
+	look(pod.Admin)
+	pod.Signal(syscall.SIGTERM)
+	if err := pod.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+}
+
+// Pod is a worker that runs as a process of its own.
+type Pod struct {
+	Admin string // its admin address
+
+	t   testing.TB
+	cmd *exec.Cmd
+}
+
+// Spawn starts the program under test as a worker of that name, beside a NATS server of one replica, and returns when it is ready. When the test ends it is
+// killed, if it still runs.
+func Spawn(t testing.TB, name string, env ...string) *Pod {
+	t.Helper()
+	p := &Pod{t: t, cmd: Command(t, append([]string{"RENDEZVOUS_NATS_REPLICAS=1", "RENDEZVOUS_ADMIN=127.0.0.1:0"}, env...))}
+	logged := newLog(t)
+	p.cmd.Stderr = logged
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.end)
 	line := regexp.MustCompile(`msg=ready process=` + name + ` .*admin=(\S+)`)
 	ready := line.FindStringSubmatch(logged.String())
 	for end := clock.System.Now().Add(Patience); ready == nil; ready = line.FindStringSubmatch(logged.String()) {
@@ -72,19 +102,24 @@ func Serving(t *testing.T, name string, look func(admin string), env ...string) 
 		}
 		_ = clock.Sleep(t.Context(), clock.System, Look) // the context ends with the test
 	}
-	resp, err := http.Get("http://" + ready[1] + "/readyz")
-	if err != nil {
-		t.Fatal(err)
+	p.Admin = ready[1]
+	return p
+}
+
+// Signal sends the process a signal.
+func (p *Pod) Signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatalf("send %s: %v", sig, err)
 	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("readyz: %d", resp.StatusCode)
-	}
-	look(ready[1])
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("after SIGTERM: %v", err)
+}
+
+// Wait waits for the end of the process and answers how it ended.
+func (p *Pod) Wait() error { return p.cmd.Wait() }
+
+func (p *Pod) end() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Kill() // it may have ended
+		_ = p.cmd.Wait()
 	}
 }
