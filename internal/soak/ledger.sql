@@ -15,6 +15,7 @@ WITH records AS (
     SELECT tenant, workflow_id, run_id, seq, kind, effect, attempt, timer_id, data::jsonb AS data, recorded_at,
         min(seq) FILTER (WHERE kind IN ('run.completed', 'run.failed', 'run.cancelled', 'run.timed_out', 'run.continued'))
             OVER (PARTITION BY tenant, run_id ORDER BY seq ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS closed,
+        max(data::jsonb ->> 'deadline') FILTER (WHERE kind = 'run.started') OVER (PARTITION BY tenant, run_id) AS deadline,
         lead(seq) OVER (PARTITION BY tenant, run_id, timer_id ORDER BY seq) AS next_of_timer,
         lead(seq) OVER (PARTITION BY tenant, run_id, effect, attempt ORDER BY seq) AS next_of_wait
     FROM history
@@ -26,9 +27,8 @@ WITH records AS (
     SELECT tenant, workflow_id, run_id, 'wait', effect, seq, (data ->> 'deadline')::timestamptz, recorded_at, least(next_of_wait, closed)
     FROM records WHERE kind = 'wait.registered' AND data ? 'deadline'
     UNION ALL
-    SELECT a.tenant, a.workflow_id, a.run_id, 'run', '', a.seq, (s.data ->> 'deadline')::timestamptz, a.recorded_at, a.closed
-    FROM records a JOIN records s ON s.tenant = a.tenant AND s.run_id = a.run_id AND s.kind = 'run.started'
-    WHERE a.kind IN ('run.started', 'run.reopened') AND s.data ? 'deadline'
+    SELECT tenant, workflow_id, run_id, 'run', '', seq, deadline::timestamptz, recorded_at, closed
+    FROM records WHERE kind IN ('run.started', 'run.reopened') AND deadline IS NOT NULL
 )
 SELECT a.tenant, a.workflow_id, a.run_id, a.class, a.name, a.seq, a.fire_at, greatest(a.fire_at, a.recorded_at) AS due, a.ended, e.kind AS how, e.recorded_at AS ended_at
 FROM armings a LEFT JOIN history e ON e.tenant = a.tenant AND e.workflow_id = a.workflow_id AND e.seq = a.ended;

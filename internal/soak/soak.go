@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -253,7 +254,7 @@ func (s *soak) judge(ctx context.Context, v *verifier) error {
 	s.print(f, late)
 	s.plane.mu.Lock()
 	defer s.plane.mu.Unlock()
-	errs := append(s.plane.alarms(), s.plane.died...)
+	errs := slices.Concat(s.plane.alarms(), s.plane.onTime(), s.plane.died)
 	for _, b := range s.ledger.broken[:min(len(s.ledger.broken), 5*shown)] {
 		errs = append(errs, errors.New(b))
 	}
