@@ -79,8 +79,8 @@ format: ## write every Go file in the form that lint wants
 	go run $(GOFUMPT) -w .
 
 .PHONY: soak
-soak: ## kill ingest, delivery-worker, sweeper, broker and PostgreSQL at random under load for 200 rounds, then check that nothing was lost
-	go run ./internal/soak -rounds 200 $(ARGS)
+soak: ## kill every worker, broker and PostgreSQL at random under load for 200 rounds and 20,000 timers, clocks askew, then check that nothing was lost, doubled or early
+	go run ./internal/soak -rounds 200 -timers 20000 $(ARGS)
 
 .PHONY: soak-embedded
 soak-embedded: ## kill the one process of `rendezvous up` for 1,000 rounds, on its embedded store and NATS server
@@ -88,8 +88,8 @@ soak-embedded: ## kill the one process of `rendezvous up` for 1,000 rounds, on i
 
 .PHONY: soak-short
 soak-short: ## both for a while: two minutes in all
-	go run ./internal/soak -duration 90s $(ARGS)
-	go run ./internal/soak -embedded -duration 30s $(ARGS)
+	go run ./internal/soak -duration 60s -timer-rate 60 $(ARGS)
+	go run ./internal/soak -embedded -duration 20s -timer-rate 30 $(ARGS)
 
 .PHONY: bench
 bench: ## measure the whole pipeline on this machine
