@@ -8,6 +8,7 @@ CREATE TABLE soak.races (LIKE soak.pairs);
 CREATE TABLE soak.completes (tenant text COLLATE "C", workflow_id text COLLATE "C", PRIMARY KEY (tenant, workflow_id));
 CREATE TABLE soak.recorded (tenant text COLLATE "C", run_id text COLLATE "C", seq bigint, kinds text[] COLLATE "C", timer_id text COLLATE "C", fire_at timestamptz);
 CREATE TABLE soak.disturbances (what text, began timestamptz, ended timestamptz);
+CREATE TABLE soak.limits (fail_over interval);
 
 -- Every arming there ever was (timers.md section 1), when it was due, and the one record that ended it: which, and of what kind. ended is NULL while it lives.
 CREATE VIEW soak.armings AS
