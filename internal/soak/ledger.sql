@@ -34,7 +34,7 @@ WITH records AS (
 SELECT a.tenant, a.workflow_id, a.run_id, a.class, a.name, a.seq, a.fire_at, greatest(a.fire_at, a.recorded_at) AS due, a.ended, e.kind AS how, e.recorded_at AS ended_at
 FROM armings a LEFT JOIN history e ON e.tenant = a.tenant AND e.workflow_id = a.workflow_id AND e.seq = a.ended;
 
--- What fired although no driver was there: nothing but the plane delayed it.
+-- What fired although no driver was ever there: nothing but the plane delayed it. None of a copy: it makes every lease's epoch another.
 CREATE VIEW soak.fired AS
 SELECT a.* FROM soak.armings a JOIN workflows w USING (tenant, workflow_id)
 WHERE w.lease_epoch = 0 AND (a.how IN ('timer.fired', 'wait.timed_out') OR a.class = 'run' AND a.how = 'run.timed_out');
