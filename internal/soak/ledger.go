@@ -30,6 +30,7 @@ type ledger struct {
 	conflicts  int             // identities sent with other content, and refused
 	abandoned  int             // leases left to run out
 	done       []disturbance
+	failOver   time.Duration // the longest that anything due may wait undisturbed
 	broken     []string
 	last       map[string]time.Time     // by door: when an event was last accepted,
 	silence    map[string]time.Duration // and the longest time in which none was
@@ -75,10 +76,13 @@ type disturbance struct {
 	began, ended time.Time
 }
 
+// failOver is the goal of shards.md section 5.
+const failOver = 5 * time.Second
+
 func newLedger() *ledger {
 	return &ledger{
 		events: map[eventKey]acceptance{}, waits: map[waitKey]bool{}, runs: map[runKey]string{}, ended: map[runKey]bool{}, complete: map[runKey]bool{},
-		last: map[string]time.Time{}, silence: map[string]time.Duration{},
+		failOver: failOver, last: map[string]time.Time{}, silence: map[string]time.Duration{},
 	}
 }
 

@@ -8,6 +8,7 @@ CREATE TABLE soak.races (LIKE soak.pairs);
 CREATE TABLE soak.completes (tenant text COLLATE "C", workflow_id text COLLATE "C", PRIMARY KEY (tenant, workflow_id));
 CREATE TABLE soak.recorded (tenant text COLLATE "C", run_id text COLLATE "C", seq bigint, kinds text[] COLLATE "C", timer_id text COLLATE "C", fire_at timestamptz);
 CREATE TABLE soak.disturbances (what text, began timestamptz, ended timestamptz);
+CREATE TABLE soak.limits (fail_over interval);
 
 -- Every arming there ever was (timers.md section 1), when it was due, and the one record that ended it: which, and of what kind. ended is NULL while it lives.
 CREATE VIEW soak.armings AS
@@ -33,7 +34,7 @@ WITH records AS (
 SELECT a.tenant, a.workflow_id, a.run_id, a.class, a.name, a.seq, a.fire_at, greatest(a.fire_at, a.recorded_at) AS due, a.ended, e.kind AS how, e.recorded_at AS ended_at
 FROM armings a LEFT JOIN history e ON e.tenant = a.tenant AND e.workflow_id = a.workflow_id AND e.seq = a.ended;
 
--- What fired although no driver was there: nothing but the plane delayed it.
+-- What fired although no driver was ever there: nothing but the plane delayed it. None of a copy: it makes every lease's epoch another.
 CREATE VIEW soak.fired AS
 SELECT a.* FROM soak.armings a JOIN workflows w USING (tenant, workflow_id)
 WHERE w.lease_epoch = 0 AND (a.how IN ('timer.fired', 'wait.timed_out') OR a.class = 'run' AND a.how = 'run.timed_out');

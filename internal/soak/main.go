@@ -27,6 +27,7 @@ type options struct {
 
 	timers    int // armings
 	timerRate int
+	failOver  time.Duration
 }
 
 const (
@@ -46,6 +47,7 @@ func main() {
 	flag.IntVar(&o.timers, "timers", defaultTimers, "timers and deadlines to arm")
 	flag.IntVar(&o.timerRate, "timer-rate", 100, "timers and deadlines a second")
 	flag.DurationVar(&o.settle, "settle", 3*time.Minute, "how long the passes may take to repair what is left at the end")
+	flag.DurationVar(&o.failOver, "fail-over", failOver, "how long what is due may wait while nothing is done to the timer-workers or the database; more than the contract's where the machine has much else to do")
 	flag.BoolVar(&o.verbose, "v", false, "tell every round, and what the clients log")
 	flag.BoolVar(&o.keep, "keep", false, "keep the logs also when nothing was found")
 	flag.BoolVar(&o.race, "race", false, "build the workers with the race detector; they are several times slower then")

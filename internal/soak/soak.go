@@ -42,6 +42,7 @@ type soak struct {
 
 func newSoak(o options, p *plane) *soak {
 	s := &soak{options: o, plane: p, ledger: newLedger()}
+	s.ledger.failOver = o.failOver
 	s.chaos = newChaos(p, s.ledger, o.seed, s.say)
 	return s
 }

@@ -37,7 +37,8 @@ func (l *ledger) tables() []table {
 	for _, d := range l.done {
 		disturbances.add(d.what, d.began, d.ended)
 	}
-	return []table{accepted, registered, started, pairsOf("pairs", l.pairs), pairsOf("races", l.races), completes, recorded, disturbances}
+	limits := table{name: "limits", columns: []string{"fail_over"}, rows: [][]any{{l.failOver}}}
+	return []table{accepted, registered, started, pairsOf("pairs", l.pairs), pairsOf("races", l.races), completes, recorded, disturbances, limits}
 }
 
 func (t *table) add(row ...any) { t.rows = append(t.rows, row) }

@@ -115,6 +115,9 @@ func paused(err error) bool {
 	return errors.Is(err, rendezvous.ErrConflict) && rendezvous.AsError(err).Details["what"] == "paused"
 }
 
+// anew is the refusal of a repeated registration whose first one was made, and left open by an end that was taken back.
+func anew(err error) bool { return errors.Is(err, rendezvous.ErrDuplicate) }
+
 // ended is the refusal of a reopening by a run that its deadline ended, or that goes on.
 func ended(err error) bool {
 	return errors.Is(err, rendezvous.ErrConflict) && rendezvous.AsError(err).Details["what"] == "status"
@@ -208,7 +211,7 @@ func (c *story) deadline(ctx context.Context, run string, i int) {
 	c.ledger.race(c.access.tenant, w, e.EventID)
 	if c.arming.Wait(ctx) != nil || !c.await(ctx, wire.RegisterWait{
 		RunID: run, Effect: w.Effect, Keys: e.Keys[:1], DeadlineAfterMS: new(d.Milliseconds()),
-	}, over, paused) {
+	}, over, paused, anew) {
 		return
 	}
 	c.armings.Add(1)

@@ -47,6 +47,9 @@ func (c *chaos) unseatSome(ctx context.Context, rng *rand.Rand, some []*process)
 	case r < shareFrozen:
 		return c.freeze(ctx, some[0], frozenLeast+time.Duration(rng.Int64N(int64(frozenMost-frozenLeast))))
 	case r < shareFrozen+shareDrained:
+		if err := some[0].Up(ctx); err != nil { // before, it does not know how to end well
+			return err
+		}
 		return c.end(ctx, drained, (*process).Stop, some[:1], away)
 	case r < shareFrozen+shareDrained+sharePair:
 		return c.end(ctx, killed, (*process).Kill, some[:2], away)
