@@ -58,9 +58,9 @@ func ticks(s string) time.Duration {
 	return time.Duration(n) * 10 * time.Millisecond
 }
 
-// per reports the processor time of n items since before.
-func (b *bench) per(n int, before usage) {
+// per reports the processor time of each of n things since before.
+func (b *bench) per(what string, n int, before usage) {
 	now := b.cpu()
-	fmt.Printf("  processor time an event: plane and load %s, PostgreSQL %s\n", ((now.process - before.process) / time.Duration(n)).Round(100*time.Nanosecond),
+	fmt.Printf("  processor time %s: plane and load %s, PostgreSQL %s\n", what, ((now.process - before.process) / time.Duration(n)).Round(100*time.Nanosecond),
 		((now.server - before.server) / time.Duration(n)).Round(100*time.Nanosecond))
 }

@@ -152,14 +152,17 @@ func (b *bench) putAll(ctx context.Context, scenario string, callers, n int) err
 	})
 }
 
+// queue is that of the runs that wait for events.
+const queue = "bench"
+
 // started starts n runs of a scenario, by the store's verb.
-func (b *bench) started(ctx context.Context, scenario string, n int) error {
+func (b *bench) started(ctx context.Context, scenario, queue string, n int) error {
 	t, err := b.store.Tenant("bench")
 	if err != nil {
 		return err
 	}
 	return each(ctx, 32, n, func(ctx context.Context, i int) error {
-		_, err := t.StartRun(ctx, store.Start{WorkflowID: fmt.Sprintf("%s-%d", scenario, i), RunID: fmt.Sprintf("%s-run-%d", scenario, i), Type: "order", Queue: "bench"}, time.Time{})
+		_, err := t.StartRun(ctx, store.Start{WorkflowID: fmt.Sprintf("%s-%d", scenario, i), RunID: fmt.Sprintf("%s-run-%d", scenario, i), Type: "order", Queue: queue}, time.Time{})
 		return err
 	})
 }
