@@ -96,16 +96,20 @@ bench: ## measure the whole pipeline on this machine
 	go run ./bench $(ARGS)
 
 .PHONY: bench-short
-bench-short: ## the same with a tenth of the events
+bench-short: ## the same with a tenth of the events and a twentieth of the timers
 	go run ./bench -short $(ARGS)
 
-# How many open waits, and as many live events; beside them there are five times as many consumed events and a tenth of dead letters.
+# How many open waits, and as many live events; beside them there are five times as many consumed events and a tenth of dead letters. Of start-ups: how many timers.
 FILLED ?= 1000000
 
 .PHONY: bench-filled
 bench-filled: ## measure the sweeper and the operator's reads on stores with a million waits and events (FILLED=100000 for less)
 	RDV_FILLED=$(FILLED) go run ./internal/pgtest/cmd/pgtest -- \
 		go test ./store/postgres ./store/sqlite -p 1 -run '^$$' -bench BenchmarkFilled -benchtime 1x -timeout 2h $(TESTFLAGS)
+
+.PHONY: bench-startup
+bench-startup: ## measure how a timer-worker starts beside a million armed timers and a million finished runs (FILLED=100000 for less)
+	go run ./bench -startup $(FILLED) $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for a minute (FUZZTIME=10m for longer)

@@ -1,6 +1,6 @@
-// Command bench measures the whole pipeline on this machine: request door → store → match → answered, waits first and events first, and the time
-// from an event's arrival to its resume notice at a steady rate. It starts a PostgreSQL of its own (default fsync), or takes the embedded store, and an
-// embedded NATS.
+// Command bench measures the whole pipeline on this machine: request door → store → match → answered, waits first and events first, the time from an event's
+// arrival to its resume notice at a steady rate, and timers: single ones, and very many that are due at one instant beside such events. It starts a PostgreSQL of
+// its own (default fsync), or takes the embedded store, and an embedded NATS. With -startup it measures starts of a process on a store full of timers instead.
 package main
 
 import (
@@ -51,6 +51,7 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "log what the plane logs")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&o.only, "only", "", "run one scenario: waits first, one at a time, events first, latency, timers or bare loop")
+	startup := flag.Int("startup", -1, "measure instead how a timer-worker starts beside so many armed timers and as many finished runs")
 	embedded := flag.Bool("embedded", false, "measure the embedded store, in a folder of its own")
 	flag.Parse()
 	if *short {
@@ -61,7 +62,15 @@ func main() {
 	}
 	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer done()
-	if err := run(ctx, o); err != nil {
+	var err error
+	if store := os.Getenv(storeVariable); store != "" {
+		err = serve(ctx, store, os.Getenv(natsVariable))
+	} else if *startup >= 0 {
+		err = startUps(ctx, o, *startup)
+	} else {
+		err = run(ctx, o)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -91,11 +100,9 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	sync, err := fsyncLatency(dir)
-	if err != nil {
+	if err := header(dir); err != nil {
 		return err
 	}
-	fmt.Printf("%s, %d cores, load average %s, fsync of 8 KiB p50 %s p99 %s\n", runtime.Version(), runtime.NumCPU(), loadAverage(), sync.at(50), sync.at(99))
 	if o.profile != "" {
 		f, err := os.Create(o.profile)
 		if err != nil {
@@ -126,6 +133,15 @@ func run(ctx context.Context, o options) error {
 		fmt.Printf("  resident memory of the process %d MiB\n", residentMiB())
 	}
 	return nil
+}
+
+// header says what the figures stand beside.
+func header(dir string) error {
+	sync, err := fsyncLatency(dir)
+	if err == nil {
+		fmt.Printf("%s, %d cores, load average %s, fsync of 8 KiB p50 %s p99 %s\n", runtime.Version(), runtime.NumCPU(), loadAverage(), sync.at(50), sync.at(99))
+	}
+	return err
 }
 
 // config is the plane under load.
