@@ -46,7 +46,7 @@ func main() {
 	flag.IntVar(&o.seconds, "seconds", 20, "length of the latency scenario")
 	flag.IntVar(&o.timers, "timers", 100_000, "timers due at one instant, of one run each")
 	flag.IntVar(&o.beside, "beside", 200, "events a second that are delivered while they fire")
-	flag.BoolVar(&o.deadlines, "deadlines", false, "these timers are deadlines of waits, armed in batches, not sleeps armed one a request")
+	flag.BoolVar(&o.deadlines, "deadlines", false, "these timers are deadlines of waits, not sleeps of runs")
 	flag.StringVar(&o.store, "store", "", "a store URL instead of a PostgreSQL of its own (its tables are used as they are)")
 	flag.BoolVar(&o.verbose, "v", false, "log what the plane logs")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process to a file")

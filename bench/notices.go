@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/rendezvous-events/rendezvous"
 )
 
-// notices are the resume notices of a queue: when each run's first one came.
+// notices are the resume notices of a scenario's runs: when each run's first one came.
 type notices struct {
 	sub *nats.Subscription
 
@@ -21,8 +22,8 @@ type notices struct {
 	came map[string]time.Time
 }
 
-// hear begins to hear the notices of that cause.
-func (b *bench) hear(queue string, cause rendezvous.Cause) (*notices, error) {
+// hear begins to hear the notices of that cause. Those of other scenarios' runs come again and again, as nobody acquires them.
+func (b *bench) hear(scenario, queue string, cause rendezvous.Cause) (*notices, error) {
 	h := &notices{due: map[string]time.Time{}, came: map[string]time.Time{}}
 	var err error
 	h.sub, err = b.nats.Subscribe("rdv.bench.resume."+queue, func(m *nats.Msg) {
@@ -31,7 +32,7 @@ func (b *bench) hear(queue string, cause rendezvous.Cause) (*notices, error) {
 			RunID string `json:"run_id"`
 			Cause string `json:"cause"`
 		}
-		if json.Unmarshal(m.Data, &r) == nil && r.Cause == string(cause) {
+		if json.Unmarshal(m.Data, &r) == nil && r.Cause == string(cause) && strings.HasPrefix(r.RunID, scenario+"-run-") {
 			h.arrived(r.RunID, at)
 		}
 	})

@@ -135,7 +135,7 @@ func latency(ctx context.Context, b *bench) error {
 	if err := b.started(ctx, "la", queue, n); err != nil {
 		return err
 	}
-	heard, err := b.hear(queue, rendezvous.CauseAnswered)
+	heard, err := b.hear("la", queue, rendezvous.CauseAnswered)
 	if err != nil {
 		return err
 	}

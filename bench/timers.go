@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -35,12 +36,12 @@ func (b *bench) single(ctx context.Context) error {
 	if err := b.started(ctx, "single", sleepers, n); err != nil {
 		return err
 	}
-	heard, err := b.hear(sleepers, rendezvous.CauseTimer)
+	heard, err := b.hear("single", sleepers, rendezvous.CauseTimer)
 	if err != nil {
 		return err
 	}
 	defer heard.stop()
-	first := instant(3 * time.Second) // armed by then
+	first := instant(time.Second + time.Duration(n)*5*time.Millisecond) // armed by then
 	due := func(i int) time.Time { return first.Add(time.Duration(i) * time.Second / singles) }
 	if err := each(ctx, 16, n, func(ctx context.Context, i int) error {
 		heard.expect(fmt.Sprintf("single-run-%d", i), due(i))
@@ -92,22 +93,24 @@ func (b *bench) appended(ctx context.Context) error {
 // by then stay open.
 func (b *bench) burst(ctx context.Context) error {
 	n, rate, quiet := b.o.timers, b.o.beside, time.Duration(b.o.seconds)*time.Second/2
-	expected := quiet + 10*time.Second + time.Duration(n)*time.Second/2000
+	expected := quiet + 5*time.Second + time.Duration(n)*time.Second/2000
 	events := rate * int(expected/time.Second)
+	start := time.Now()
 	if _, err := b.waiting(ctx, "beside", events); err != nil {
 		return err
 	}
-	answered, err := b.hear(queue, rendezvous.CauseAnswered)
+	pace := time.Since(start) / time.Duration(events)
+	answered, err := b.hear("beside", queue, rendezvous.CauseAnswered)
 	if err != nil {
 		return err
 	}
 	defer answered.stop()
-	woken, err := b.hear(sleepers, b.cause())
+	woken, err := b.hear("burst", sleepers, b.cause())
 	if err != nil {
 		return err
 	}
 	defer woken.stop()
-	due, err := b.armed(ctx, n, quiet)
+	due, err := b.armed(ctx, n, pace, quiet)
 	if err != nil {
 		return err
 	}
@@ -151,27 +154,46 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-// armed starts n runs and arms a timer of each: a sleep, one a request, or the deadline of a wait, in batches. All are due at the instant that is answered, at
-// least that long after the last was armed.
-func (b *bench) armed(ctx context.Context, n int, before time.Duration) (time.Time, error) {
+// armed starts n runs with a timer each: a sleep, recorded with the start, or the deadline of a wait, in batches. All are due at the instant that is answered, at least
+// that long after the last was armed; pace is what a run and a wait took a moment ago.
+func (b *bench) armed(ctx context.Context, n int, pace, before time.Duration) (time.Time, error) {
+	due := instant(2*pace*time.Duration(n) + before + 2*time.Second)
 	start := time.Now()
-	if err := b.started(ctx, "burst", sleepers, n); err != nil {
-		return time.Time{}, err
-	}
-	due := instant(3*time.Since(start) + before + 2*time.Second) // arming costs about what starting does
-	start = time.Now()
 	var err error
 	if b.o.deadlines {
-		err = b.registered(ctx, "burst", n, func(w *rendezvous.Wait) { w.Deadline = due })
+		if err = b.started(ctx, "burst", sleepers, n); err == nil {
+			start = time.Now()
+			err = b.registered(ctx, "burst", n, func(w *rendezvous.Wait) { w.Deadline = due })
+		}
 		report("deadlines armed with their waits, in batches of 500", n, time.Since(start))
 	} else {
-		err = each(ctx, b.o.callers, n, func(ctx context.Context, i int) error { return b.arm(ctx, "burst", i, due) })
-		report(fmt.Sprintf("timers armed, one a request, from %d callers", b.o.callers), n, time.Since(start))
+		err = b.sleeping(ctx, "burst", n, due)
+		report("runs started with a timer, from 32 callers", n, time.Since(start))
 	}
 	if err == nil && time.Until(due) < before {
 		err = fmt.Errorf("the timers were armed %s too late for %s of quiet before they are due", before-time.Until(due), before)
 	}
 	return due, err
+}
+
+// sleeping starts n runs of a scenario that sleep until due.
+func (b *bench) sleeping(ctx context.Context, scenario string, n int, due time.Time) error {
+	t, err := b.store.Tenant("bench")
+	if err != nil {
+		return err
+	}
+	records := []rendezvous.Record{
+		{Kind: rendezvous.RunStarted, Data: rendezvous.EncodeData(rendezvous.RunStartedData{Type: "order", Queue: sleepers})},
+		{Kind: rendezvous.TimerStarted, Data: rendezvous.EncodeData(rendezvous.TimerStartedData{TimerID: "sleep", FireAt: rendezvous.FormatInstant(due)})},
+	}
+	return each(ctx, 32, n, func(ctx context.Context, i int) error {
+		run, own := fmt.Sprintf("%s-run-%d", scenario, i), slices.Clone(records)
+		for k := range own {
+			own[k].RunID = run
+		}
+		_, err := t.Append(ctx, store.Append{WorkflowID: fmt.Sprintf("%s-%d", scenario, i), RunID: run, BatchID: "start", Records: own}, time.Time{})
+		return err
+	})
 }
 
 // cause is that of the burst's resume notices.
