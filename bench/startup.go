@@ -54,6 +54,10 @@ func startUps(ctx context.Context, o options, n int) error {
 		}
 		defer func() { _ = cluster.Stop() }()
 	}
+	server := 0
+	if cluster != nil {
+		server = cluster.PID()
+	}
 	for _, size := range []int{0, n} {
 		name := fmt.Sprint("bench_", size)
 		store := "sqlite:" + filepath.Join(dir, name)
@@ -68,15 +72,15 @@ func startUps(ctx context.Context, o options, n int) error {
 			return err
 		}
 		fmt.Printf("a store with %d armed timers and %d finished runs (written in %s), load average %s\n", size, size, time.Since(start).Round(time.Second), loadAverage())
-		if err := startUp(ctx, store, filepath.Join(dir, "nats-"+name)); err != nil {
+		if err := startUp(ctx, store, filepath.Join(dir, "nats-"+name), server); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// startUp measures one start.
-func startUp(ctx context.Context, store, dir string) error {
+// startUp measures one start; server is the process id of the store's PostgreSQL, 0 for none.
+func startUp(ctx context.Context, store, dir string, server int) error {
 	cfg := messaging.DefaultConfig()
 	cfg.Embedded.StoreDir, cfg.Embedded.Listen = dir, "127.0.0.1:0"
 	broker, err := messaging.StartEmbedded(cfg, slog.New(slog.DiscardHandler))
@@ -118,14 +122,15 @@ func startUp(ctx context.Context, store, dir string) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	resident := memory(child.Process.Pid, "VmRSS")
+	pid := child.Process.Pid
+	resident, own, theirs := memory(pid, "VmRSS"), processTime(pid), serverTime(server)
 	select {
 	case <-time.After(watched):
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	fmt.Printf("  ready after %s, due timer fired after %s, resident memory %d MiB then, at most %d MiB in %s\n", ready.Round(time.Millisecond), first.Round(time.Millisecond),
-		resident, memory(child.Process.Pid, "VmHWM"), watched)
+	fmt.Printf("  ready after %s, due timer fired after %s, resident memory then %d MiB\n", ready.Round(time.Millisecond), first.Round(time.Millisecond), resident)
+	fmt.Printf("  in the next %s: resident memory at most %d MiB, processor time %s, PostgreSQL's %s\n", watched, memory(pid, "VmHWM"), processTime(pid)-own, serverTime(server)-theirs)
 	if err := child.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
