@@ -158,17 +158,16 @@ func firstOf(errs ...error) error {
 // that long after the last was armed; pace is what a run and a wait took a moment ago.
 func (b *bench) armed(ctx context.Context, n int, pace, before time.Duration) (time.Time, error) {
 	due := instant(2*pace*time.Duration(n) + before + 2*time.Second)
-	start := time.Now()
 	var err error
 	if b.o.deadlines {
-		if err = b.started(ctx, "burst", sleepers, n); err == nil {
-			start = time.Now()
+		err = b.started(ctx, "burst", sleepers, n)
+		start := time.Now()
+		if err == nil {
 			err = b.registered(ctx, "burst", n, func(w *rendezvous.Wait) { w.Deadline = due })
 		}
 		report("deadlines armed with their waits, in batches of 500", n, time.Since(start))
 	} else {
 		err = b.sleeping(ctx, "burst", n, due)
-		report("runs started with a timer, from 32 callers", n, time.Since(start))
 	}
 	if err == nil && time.Until(due) < before {
 		err = fmt.Errorf("the timers were armed %s too late for %s of quiet before they are due", before-time.Until(due), before)
@@ -178,7 +177,7 @@ func (b *bench) armed(ctx context.Context, n int, pace, before time.Duration) (t
 
 // sleeping starts n runs of a scenario that sleep until due.
 func (b *bench) sleeping(ctx context.Context, scenario string, n int, due time.Time) error {
-	t, err := b.store.Tenant("bench")
+	t, err := b.setup.Tenant("bench")
 	if err != nil {
 		return err
 	}
