@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -13,27 +14,35 @@ import (
 	"github.com/rendezvous-events/rendezvous"
 )
 
-// notices are the resume notices of a scenario's runs: when each run's first one came.
+// notices are the resume notices of a scenario's runs 0..n-1: when each one's first came. They are kept without pointers: the collector, which has the plane's memory
+// to watch, passes them by.
 type notices struct {
-	sub *nats.Subscription
+	sub   *nats.Subscription
+	begun time.Time
 
-	mu   sync.Mutex
-	due  map[string]time.Time // by run: when what wakes it was sent, or due
-	came map[string]time.Time
+	mu    sync.Mutex
+	due   []time.Duration // since begun: when what wakes the run was sent, or due; 0 is not yet
+	came  []time.Duration
+	heard int
 }
 
 // hear begins to hear the notices of that cause. Those of other scenarios' runs come again and again, as nobody acquires them.
-func (b *bench) hear(scenario, queue string, cause rendezvous.Cause) (*notices, error) {
-	h := &notices{due: map[string]time.Time{}, came: map[string]time.Time{}}
+func (b *bench) hear(scenario, queue string, cause rendezvous.Cause, n int) (*notices, error) {
+	h := &notices{begun: time.Now(), due: make([]time.Duration, n), came: make([]time.Duration, n)}
 	var err error
 	h.sub, err = b.nats.Subscribe("rdv.bench.resume."+queue, func(m *nats.Msg) {
-		at := time.Now()
+		at := time.Since(h.begun)
 		var r struct {
 			RunID string `json:"run_id"`
 			Cause string `json:"cause"`
 		}
-		if json.Unmarshal(m.Data, &r) == nil && r.Cause == string(cause) && strings.HasPrefix(r.RunID, scenario+"-run-") {
-			h.arrived(r.RunID, at)
+		if json.Unmarshal(m.Data, &r) != nil || r.Cause != string(cause) {
+			return
+		}
+		if number, ok := strings.CutPrefix(r.RunID, scenario+"-run-"); ok {
+			if i, err := strconv.Atoi(number); err == nil && i < n {
+				h.arrived(i, at)
+			}
 		}
 	})
 	if err != nil {
@@ -44,34 +53,35 @@ func (b *bench) hear(scenario, queue string, cause rendezvous.Cause) (*notices, 
 
 func (h *notices) stop() { _ = h.sub.Unsubscribe() }
 
-func (h *notices) arrived(run string, at time.Time) {
+func (h *notices) arrived(i int, at time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, again := h.came[run]; !again {
-		h.came[run] = at
+	if h.came[i] == 0 {
+		h.came[i] = at
+		h.heard++
 	}
 }
 
 // expect notes from when on a run's notice is waited for.
-func (h *notices) expect(run string, due time.Time) {
+func (h *notices) expect(i int, due time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.due[run] = due
+	h.due[i] = due.Sub(h.begun)
 }
 
 // await waits until n runs had a notice.
 func (h *notices) await(ctx context.Context, n int) error {
 	for {
 		h.mu.Lock()
-		came := len(h.came)
+		heard := h.heard
 		h.mu.Unlock()
-		if came >= n {
+		if heard >= n {
 			return nil
 		}
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d resume notices came: %w", came, n, context.Cause(ctx))
+			return fmt.Errorf("%d of %d resume notices came: %w", heard, n, context.Cause(ctx))
 		}
 	}
 }
@@ -81,9 +91,9 @@ func (h *notices) between(from, to time.Time) samples {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var took samples
-	for run, due := range h.due {
-		if at, ok := h.came[run]; ok && !due.Before(from) && due.Before(to) {
-			took = append(took, at.Sub(due))
+	for i, due := range h.due {
+		if h.came[i] != 0 && due != 0 && due >= from.Sub(h.begun) && due < to.Sub(h.begun) {
+			took = append(took, h.came[i]-due)
 		}
 	}
 	return took

@@ -135,7 +135,7 @@ func latency(ctx context.Context, b *bench) error {
 	if err := b.started(ctx, "la", queue, n); err != nil {
 		return err
 	}
-	heard, err := b.hear("la", queue, rendezvous.CauseAnswered)
+	heard, err := b.hear("la", queue, rendezvous.CauseAnswered, n)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func latency(ctx context.Context, b *bench) error {
 	if err := heard.await(ctx, n); err != nil {
 		return err
 	}
-	took := heard.between(time.Time{}, time.Now())
+	took := heard.between(start, time.Now())
 	fmt.Printf("  arrival → resume notice at %d/s over %s: p50 %s  p99 %s\n", b.o.rate, time.Since(start).Round(time.Second), took.at(50), took.at(99))
 	return nil
 }
@@ -173,7 +173,7 @@ func (b *bench) steady(ctx, while context.Context, heard *notices, scenario stri
 		if while.Err() != nil {
 			return nil
 		}
-		heard.expect(fmt.Sprintf("%s-run-%d", scenario, i), due)
+		heard.expect(i, due)
 		count.Add(1)
 		_, err := b.call(ctx, "bench", "events.put", fmt.Appendf(nil, `{"events":[%s]}`, event(scenario, i)))
 		return err

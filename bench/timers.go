@@ -36,7 +36,7 @@ func (b *bench) single(ctx context.Context) error {
 	if err := b.started(ctx, "single", sleepers, n); err != nil {
 		return err
 	}
-	heard, err := b.hear("single", sleepers, rendezvous.CauseTimer)
+	heard, err := b.hear("single", sleepers, rendezvous.CauseTimer, n)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (b *bench) single(ctx context.Context) error {
 	first := instant(time.Second + time.Duration(n)*5*time.Millisecond) // armed by then
 	due := func(i int) time.Time { return first.Add(time.Duration(i) * time.Second / singles) }
 	if err := each(ctx, 16, n, func(ctx context.Context, i int) error {
-		heard.expect(fmt.Sprintf("single-run-%d", i), due(i))
+		heard.expect(i, due(i))
 		return b.arm(ctx, "single", i, due(i))
 	}); err != nil {
 		return err
@@ -100,12 +100,12 @@ func (b *bench) burst(ctx context.Context) error {
 		return err
 	}
 	pace := time.Since(start) / time.Duration(events)
-	answered, err := b.hear("beside", queue, rendezvous.CauseAnswered)
+	answered, err := b.hear("beside", queue, rendezvous.CauseAnswered, events)
 	if err != nil {
 		return err
 	}
 	defer answered.stop()
-	woken, err := b.hear("burst", sleepers, b.cause())
+	woken, err := b.hear("burst", sleepers, b.cause(), n)
 	if err != nil {
 		return err
 	}
