@@ -157,7 +157,7 @@ func firstOf(errs ...error) error {
 // armed starts n runs with a timer each: a sleep, recorded with the start, or the deadline of a wait, in batches. All are due at the instant that is answered, at least
 // that long after the last was armed; pace is what a run and a wait took a moment ago.
 func (b *bench) armed(ctx context.Context, n int, pace, before time.Duration) (time.Time, error) {
-	due := instant(2*pace*time.Duration(n) + before + 2*time.Second)
+	due := instant(3*pace*time.Duration(n) + before + 2*time.Second)
 	var err error
 	if b.o.deadlines {
 		err = b.started(ctx, "burst", sleepers, n)
