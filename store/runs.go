@@ -20,7 +20,9 @@ type Start struct {
 	// Deadline or DeadlineAfter, at most one: when the whole run is over, whoever drives it (timers.md section 5). In the future, else invalid.
 	Deadline      time.Time
 	DeadlineAfter *time.Duration
-	Operator      *rendezvous.Operator
+	// Push are registrations made in the starting transaction, at RunStarted where they name no other record; their run id is empty (PU-13).
+	Push     []PutPush
+	Operator *rendezvous.Operator
 }
 
 // Started is the answer of StartRun.

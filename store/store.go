@@ -90,6 +90,14 @@ type Notices struct {
 	Waits  []WaitRef  // to MATCH: open waits to offer
 	Resume []ResumeRef
 	Timers []TimerRef // to TIMER: an instant nearer than two probe periods was armed
+	Push   []PushRef  // to PUSH: the write woke rows of the run, or made some that are due
+}
+
+// PushRef is a run with records that its registrations take: what a PUSH notice says (messaging.md section 1).
+type PushRef struct {
+	Tenant string
+	WorkflowRef
+	Head int64
 }
 
 // TimerRef is a shard in which an early instant was armed: what a TIMER notice says (timers.md section 2).
@@ -99,7 +107,9 @@ type TimerRef struct {
 }
 
 // Empty reports whether there is nothing to send.
-func (n Notices) Empty() bool { return len(n.Events)+len(n.Waits)+len(n.Resume)+len(n.Timers) == 0 }
+func (n Notices) Empty() bool {
+	return len(n.Events)+len(n.Waits)+len(n.Resume)+len(n.Timers)+len(n.Push) == 0
+}
 
 // Append adds o's notices.
 func (n *Notices) Append(o Notices) {
@@ -107,6 +117,7 @@ func (n *Notices) Append(o Notices) {
 	n.Waits = append(n.Waits, o.Waits...)
 	n.Resume = append(n.Resume, o.Resume...)
 	n.Timers = append(n.Timers, o.Timers...)
+	n.Push = append(n.Push, o.Push...)
 }
 
 // Depths counts live rows. Counts are exact to DepthCap and then stay there, Capped says so.
