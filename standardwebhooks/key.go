@@ -2,7 +2,6 @@ package standardwebhooks
 
 import (
 	"crypto/ed25519"
-	"crypto/hmac"
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
@@ -222,15 +221,32 @@ func (k VerifyingKey) Algorithm() Algorithm {
 	return ""
 }
 
-// Verify reports whether signature, the bytes behind the entry's comma, is m's by this key. How long it takes does not depend on where bytes differ.
-func (k VerifyingKey) Verify(m Message, signature []byte) bool {
-	switch k.Algorithm() {
+// Verify reports whether one of the signatures, the bytes behind the commas of entries, is m's by this key. All are compared, each in a time that does not
+// depend on where it differs or how long it is (PU-100).
+func (k VerifyingKey) Verify(m Message, signatures ...[]byte) bool {
+	matches := 0
+	switch key := k.key(); k.Algorithm() {
 	case HMAC:
-		return hmac.Equal(m.mac(k.key().secret), signature)
+		own := m.mac(key.secret)
+		for _, signature := range signatures {
+			matches |= same(own, signature)
+		}
 	case Ed25519:
-		return len(signature) == ed25519.SignatureSize && ed25519.Verify(k.key().public, m.content(), signature)
+		content := m.content()
+		for _, signature := range signatures {
+			if ed25519.Verify(key.public, content, signature) {
+				matches = 1
+			}
+		}
 	}
-	return false
+	return matches == 1
+}
+
+// same compares all of own with what stands in its place, whatever the length of other.
+func same(own, other []byte) int {
+	padded := make([]byte, len(own))
+	copy(padded, other)
+	return subtle.ConstantTimeCompare(own, padded) & subtle.ConstantTimeEq(int32(len(own)), int32(len(other)))
 }
 
 func encode(prefix string, b []byte) string { return prefix + base64.StdEncoding.EncodeToString(b) }
