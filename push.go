@@ -133,7 +133,7 @@ func pushNumber(field string, n, def, least, most int) (int, error) {
 
 // Check judges a registration in every field at now, and answers it with defaults filled in and its events as a set. Faults are invalid, name the field and
 // never repeat a value; a registration that is too large as a whole is too_large; what this build does not have is refused by its name. Who may use the id
-// ([CheckCallerRegistration]), what a signing key's text says, and where it may be posted to is judged by others.
+// ([CheckCallerRegistration]) and where it may be posted to is judged by others.
 func (r Registration) Check(now time.Time) (Registration, error) {
 	if err := CheckID("run_id", r.RunID); err != nil {
 		return r, err
@@ -152,14 +152,17 @@ func (r Registration) Check(now time.Time) (Registration, error) {
 	}
 	for _, check := range [...]func() error{
 		func() error { return r.Auth.check() }, func() error { return checkPushHeaders(r.Headers) }, func() error { return r.TLS.check(now) },
-		func() error { return checkSigning(r.Signing, now) }, r.unbuilt,
+		r.unbuilt,
 	} {
 		if err := check(); err != nil {
 			return r, err
 		}
 	}
-	r, err := r.filled()
-	if err != nil {
+	var err error
+	if r.Signing, err = checkSigning(r.Signing, now); err != nil {
+		return r, err
+	}
+	if r, err = r.filled(); err != nil {
 		return r, err
 	}
 	if n := r.size(); n > MaxRegistration {

@@ -104,34 +104,39 @@ func (c PushClass) Known() bool {
 	return false
 }
 
-// PushPhases are the times of an attempt, in microseconds on the wire. Queued is apart: it is none of the others' part.
+// PushPhases are the times of an attempt. Queued is apart: it is none of the others' part.
 type PushPhases struct {
-	DNS, Connect, TLS, FirstByte, Total, Queued time.Duration
+	DNS       time.Duration `json:"dns_ns,omitzero"`
+	Connect   time.Duration `json:"connect_ns,omitzero"`
+	TLS       time.Duration `json:"tls_ns,omitzero"`
+	FirstByte time.Duration `json:"first_byte_ns,omitzero"`
+	Total     time.Duration `json:"total_ns,omitzero"`
+	Queued    time.Duration `json:"queued_ns,omitzero"`
 }
 
 // PushAttempt is an entry of a registration's attempt log (push.md section 10). It holds no path or query of the URL and no secret.
 type PushAttempt struct {
-	ID      string // names the entry, for Log
-	No      int64  // which attempt of the registration's life; the store gives it
-	Seq     int64  // the message
-	Index   int
-	At      time.Time // when it was started
-	Phases  PushPhases
-	Class   PushClass
-	Unknown bool   // whether the receiver took it is not known
-	Status  int    // of the answer; 0: silent
-	Code    string // of an error
-	Error   string // ≤ 512 bytes
-	Address string // that was dialled; of operators' destinations only
+	ID      string     `json:"id,omitzero"`      // names the entry, for Log
+	No      int64      `json:"attempt_no"`       // which attempt of the registration's life; the store gives it
+	Seq     int64      `json:"seq,omitzero"`     // the message
+	Index   int        `json:"index,omitzero"`   //
+	At      time.Time  `json:"at"`               // when it was started
+	Phases  PushPhases `json:"phases,omitzero"`  //
+	Class   PushClass  `json:"outcome"`          //
+	Unknown bool       `json:"unknown,omitzero"` // whether the receiver took it is not known
+	Status  int        `json:"status,omitzero"`  // of the answer; 0: silent
+	Code    string     `json:"code,omitzero"`    // of an error
+	Error   string     `json:"error,omitzero"`   // ≤ 512 bytes
+	Address string     `json:"address,omitzero"` // that was dialled; of operators' destinations only
 	// Response is the beginning of the answer's body, escaped to text.
-	Response      string
-	NextAttemptAt time.Time // after a charged failure
-	AdviceCapped  bool      // the receiver asked for a longer wait than push.advice_cap
-	Worker        string
-	Test          bool // of push.test
+	Response      string    `json:"response,omitzero"`
+	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"` // after a charged failure
+	AdviceCapped  bool      `json:"advice_capped,omitzero"`   // the receiver asked for a longer wait than push.advice_cap
+	Worker        string    `json:"worker,omitzero"`
+	Test          bool      `json:"test,omitzero"` // of push.test
 	// A skip: who went past the record, and why.
-	Actor  string
-	Reason string
+	Actor  string `json:"actor,omitzero"`
+	Reason string `json:"reason,omitzero"`
 }
 
 // MaxPushResponse is how much of an answer's body an entry may hold, in bytes: escapes count.

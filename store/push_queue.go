@@ -112,8 +112,8 @@ const (
 type PushSettlement struct {
 	PushItem
 	Token int64
-	// ID names this settlement of the registration: 1..128 bytes, new for each. A repeat of it gets the first outcome, and counts and logs nothing again.
-	ID      string
+	// Name names this settlement of the registration: 1..128 bytes, new for each. A repeat of it gets the first outcome, and counts and logs nothing again.
+	Name    string
 	Advance *rendezvous.Cursor // acceptances, as AdvancePush; nil: none
 	// Attempts are those since the last settlement, in their order. They are numbered; failures are logged, acceptances where LogAccepted says so; the last is
 	// kept in the row. An entry's No is not looked at. ≤ 1,000.

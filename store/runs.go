@@ -290,6 +290,7 @@ type Workflow struct {
 	OpenEffects    int
 	OpenWaits      int
 	LiveTimers     int
+	Registrations  int    // push registrations of its runs
 	LeaseOwner     string // "" when free
 	LeaseEpoch     int64
 	LeaseRemaining time.Duration
@@ -364,6 +365,7 @@ type Reclaimed struct {
 	Outcome  ReclaimOutcome
 	Records  int  // answers recorded
 	Resume   bool // noticed at once: the first reclaim in a row
+	Push     bool // a PUSH notice is due: its records woke registrations
 	Paused   bool // a requested pause was applied
 	Reclaims int  // in a row; from 16 on the run is stuck
 	Notices  Notices

@@ -29,6 +29,7 @@ type Queue interface {
 	Pools
 	Enumerations
 	Retainer
+	PushQueue
 	// Now is the store's now.
 	Now(ctx context.Context) (time.Time, error)
 	// Depths counts what is live, for gauges.
@@ -48,6 +49,7 @@ type Tenant interface {
 	DeadLetters
 	Explainer
 	Timers
+	PushStore
 }
 
 // WorkflowRef says where something happened.
@@ -122,8 +124,8 @@ func (n *Notices) Append(o Notices) {
 
 // Depths counts live rows. Counts are exact to DepthCap and then stay there, Capped says so.
 type Depths struct {
-	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken, Timers, DueTimers int
-	OldestLiveEvent, OldestParked, OldestWoken, OldestDueTimer                     time.Time // zero when there is none
+	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken, Timers, DueTimers, DuePushes, ParkedPushes int
+	OldestLiveEvent, OldestParked, OldestWoken, OldestDueTimer, OldestDuePush                               time.Time // zero when there is none
 	// Dead letters, which nobody purged: all, and by reason. Each count is exact to DepthCap on its own.
 	DeadLetters int
 	Dead        map[rendezvous.DeadReason]int

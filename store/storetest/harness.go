@@ -91,6 +91,13 @@ func (h *Harness) Reopen(t *testing.T) {
 	h.mount(t, h.options.Reopen(t))
 }
 
+// Destinations has the store opened with those push destinations of the operator, over what it has stored.
+func (h *Harness) Destinations(t *testing.T, list ...rendezvous.Destination) {
+	t.Helper()
+	h.options.Engine.Destinations = list
+	h.mount(t, h.backend)
+}
+
 // Now is the store's now.
 func (h *Harness) Now(t testing.TB) time.Time {
 	t.Helper()

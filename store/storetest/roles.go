@@ -51,6 +51,7 @@ var roles = []role{
 	{"runs_pausing", runsPausing},
 	{"runs_cancelling", runsCancelling},
 	{"runs_model", runsModel},
+	{"push", push},
 	{"shards_leases", shardsLeases},
 	{"shards_scope", shardsScope},
 }
