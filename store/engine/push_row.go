@@ -276,6 +276,11 @@ func (u *unit) noticeWoken() {
 			u.noticePush(u.woken[i].Workflow, w.Run.ID)
 		}
 	}
+	for i, n := range u.notices.Push { // a record of this unit may have come behind the one that asked
+		if f := u.flows[backend.WorkflowKey{Tenant: n.Tenant, ID: n.WorkflowID}]; f != nil {
+			u.notices.Push[i].Head = f.Head
+		}
+	}
 	if len(u.notices.Push) > 1 {
 		u.notices.Push = distinct(u.notices.Push)
 	}
