@@ -45,6 +45,7 @@ type Offer struct {
 	Seq         int64         // Delivered, AlreadyDelivered: the record
 	Queue       string        // Delivered, AlreadyDelivered
 	Resume      bool          // Delivered: a RESUME notice is due (never for a paused run)
+	Push        bool          // Delivered: a PUSH notice is due: the answer woke registrations
 	Woken       bool          // AlreadyDelivered: nobody took the run's lease since
 	Remaining   time.Duration // Parked: of the lease
 	Quarantined bool          // Parked

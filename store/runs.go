@@ -20,7 +20,9 @@ type Start struct {
 	// Deadline or DeadlineAfter, at most one: when the whole run is over, whoever drives it (timers.md section 5). In the future, else invalid.
 	Deadline      time.Time
 	DeadlineAfter *time.Duration
-	Operator      *rendezvous.Operator
+	// Push are registrations made in the starting transaction, at RunStarted where they name no other record; their run id is empty (PU-13).
+	Push     []PutPush
+	Operator *rendezvous.Operator
 }
 
 // Started is the answer of StartRun.
@@ -288,6 +290,7 @@ type Workflow struct {
 	OpenEffects    int
 	OpenWaits      int
 	LiveTimers     int
+	Registrations  int    // push registrations of its runs
 	LeaseOwner     string // "" when free
 	LeaseEpoch     int64
 	LeaseRemaining time.Duration
@@ -362,6 +365,7 @@ type Reclaimed struct {
 	Outcome  ReclaimOutcome
 	Records  int  // answers recorded
 	Resume   bool // noticed at once: the first reclaim in a row
+	Push     bool // a PUSH notice is due: its records woke registrations
 	Paused   bool // a requested pause was applied
 	Reclaims int  // in a row; from 16 on the run is stuck
 	Notices  Notices

@@ -29,6 +29,7 @@ type Queue interface {
 	Pools
 	Enumerations
 	Retainer
+	PushQueue
 	// Now is the store's now.
 	Now(ctx context.Context) (time.Time, error)
 	// Depths counts what is live, for gauges.
@@ -48,6 +49,7 @@ type Tenant interface {
 	DeadLetters
 	Explainer
 	Timers
+	PushStore
 }
 
 // WorkflowRef says where something happened.
@@ -90,6 +92,14 @@ type Notices struct {
 	Waits  []WaitRef  // to MATCH: open waits to offer
 	Resume []ResumeRef
 	Timers []TimerRef // to TIMER: an instant nearer than two probe periods was armed
+	Push   []PushRef  // to PUSH: the write woke rows of the run, or made some that are due
+}
+
+// PushRef is a run with records that its registrations take: what a PUSH notice says (messaging.md section 1).
+type PushRef struct {
+	Tenant string
+	WorkflowRef
+	Head int64
 }
 
 // TimerRef is a shard in which an early instant was armed: what a TIMER notice says (timers.md section 2).
@@ -99,7 +109,9 @@ type TimerRef struct {
 }
 
 // Empty reports whether there is nothing to send.
-func (n Notices) Empty() bool { return len(n.Events)+len(n.Waits)+len(n.Resume)+len(n.Timers) == 0 }
+func (n Notices) Empty() bool {
+	return len(n.Events)+len(n.Waits)+len(n.Resume)+len(n.Timers)+len(n.Push) == 0
+}
 
 // Append adds o's notices.
 func (n *Notices) Append(o Notices) {
@@ -107,12 +119,13 @@ func (n *Notices) Append(o Notices) {
 	n.Waits = append(n.Waits, o.Waits...)
 	n.Resume = append(n.Resume, o.Resume...)
 	n.Timers = append(n.Timers, o.Timers...)
+	n.Push = append(n.Push, o.Push...)
 }
 
 // Depths counts live rows. Counts are exact to DepthCap and then stay there, Capped says so.
 type Depths struct {
-	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken, Timers, DueTimers int
-	OldestLiveEvent, OldestParked, OldestWoken, OldestDueTimer                     time.Time // zero when there is none
+	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken, Timers, DueTimers, DuePushes, ParkedPushes int
+	OldestLiveEvent, OldestParked, OldestWoken, OldestDueTimer, OldestDuePush                               time.Time // zero when there is none
 	// Dead letters, which nobody purged: all, and by reason. Each count is exact to DepthCap on its own.
 	DeadLetters int
 	Dead        map[rendezvous.DeadReason]int

@@ -144,7 +144,7 @@ func postgresKind(t *testing.T) Kind {
 		Empty: func() (backend.Backend, error) {
 			empty := tables
 			if sequences++; sequences%50 == 0 { // rows that are gone make every page longer
-				empty = "TRUNCATE woken, wait_keys, waits, event_keys, dead_keys, events, batches, history, runs, workflows;"
+				empty = "TRUNCATE push_log, push_registrations, woken, wait_keys, waits, event_keys, dead_keys, events, batches, history, runs, workflows;"
 			}
 			_, err := other.Exec(ctx, empty+"UPDATE rdv_clock SET shift = '0', stopped_at = '"+Base.Format(time.RFC3339Nano)+"'")
 			return b, err

@@ -185,6 +185,18 @@ func TestTheDomainUsesOnlyTheStandardLibraryAndDoesNoIO(t *testing.T) {
 	}
 }
 
+func TestTheDomainMayJudgeKeysWithWhatKeepsToItsOwnRules(t *testing.T) {
+	if got := findings(t, map[string]string{"x.go": importing("./standardwebhooks"), "standardwebhooks/x.go": importing("crypto/hmac")}); len(got) > 0 {
+		t.Errorf("found %v", got)
+	}
+	for _, target := range []string{".", "./clock", "github.com/google/uuid", "github.com/go-json-experiment/json", "net/http"} {
+		got := findings(t, map[string]string{"standardwebhooks/x.go": importing(target)})
+		if len(got) != 1 || !strings.Contains(got[0], "standardwebhooks imports") {
+			t.Errorf("%s: found %v", target, got)
+		}
+	}
+}
+
 func TestAFolderOutsideTheLayersIsFound(t *testing.T) {
 	got := findings(t, map[string]string{"scratch/x.go": importing(), "scratch/y.go": importing()})
 	if len(got) != 1 || !strings.Contains(got[0], "scratch has no place among the layers") {

@@ -123,6 +123,7 @@ type Reader interface {
 	Depths(ctx context.Context, most int) (Depths, error)
 
 	TimerReader
+	PushReader
 }
 
 // Tx reads and changes rows in one transaction.
@@ -167,6 +168,7 @@ type Tx interface {
 	Remnants(ctx context.Context, limit int) (Remnants, error)
 
 	TimerTx
+	PushTx
 
 	// Apply makes all changes or none, in one round trip. It is the last thing a verb does in its transaction, called at most once.
 	Apply(ctx context.Context, c *Changes) error
@@ -285,6 +287,8 @@ type LetterPosition struct {
 type Depths struct {
 	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken, Timers, DueTimers int
 	OldestLiveEvent, OldestParked, OldestWoken, OldestDueTimer                     time.Time
+	DuePushes, ParkedPushes                                                        int
+	OldestDuePush                                                                  time.Time
 	Dead                                                                           map[rendezvous.DeadReason]int // each reason up to the maximum; no zeros
 }
 
@@ -327,7 +331,16 @@ type Changes struct {
 	Members        []*Member     // written over what stands under their keys
 	GoneMembers    []MemberKey
 
-	// GoneWorkflows, locked by this transaction, and GoneRuns go, and Remnants come in their place.
+	// Wakes come first. NewPushes that are there already are ErrStale. Pushes and GonePushes were locked by this transaction; of one with Corrupt set only
+	// NextAttemptAt and the lease are written. They are the last rows that are locked (R7).
+	Wakes       []*PushWake
+	NewPushes   []*Push
+	Pushes      []*Push
+	GonePushes  []PushKey
+	PushLog     []*PushLogEntry
+	GonePushLog []PushLogKey
+
+	// GoneWorkflows, locked by this transaction, and GoneRuns go, with their registrations and their logs, and Remnants come in their place.
 	GoneWorkflows []WorkflowKey
 	GoneRuns      []RunKey
 	Remnants      []*Remnant
@@ -342,6 +355,6 @@ func (c *Changes) Empty() bool {
 	return len(c.NewWorkflows)+len(c.NewRuns)+len(c.NewEvents)+len(c.NewWaits)+len(c.NewBatches)+len(c.Records)+len(c.Workflows)+len(c.Runs)+
 		len(c.Events)+len(c.Waits)+len(c.GoneWaits)+len(c.Woken)+len(c.Unwoken)+len(c.MarkedWoken)+
 		len(c.Timers)+len(c.GoneTimers)+len(c.HeldTimers)+len(c.NewShardLeases)+len(c.ShardLeases)+len(c.Members)+len(c.GoneMembers)+
-
+		len(c.NewPushes)+len(c.Pushes)+len(c.GonePushes)+len(c.Wakes)+len(c.PushLog)+len(c.GonePushLog)+
 		len(c.GoneWorkflows)+len(c.GoneRuns)+len(c.Remnants)+len(c.GoneRecords)+len(c.GoneBatches)+len(c.GoneRemnants) == 0
 }

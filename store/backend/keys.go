@@ -50,6 +50,16 @@ func (k MemberKey) Compare(o MemberKey) int {
 	return cmp.Or(cmp.Compare(k.Pool, o.Pool), cmp.Compare(k.Incarnation, o.Incarnation))
 }
 
+// Compare orders by tenant, run and id, as bytes.
+func (k PushKey) Compare(o PushKey) int {
+	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.RunID, o.RunID), cmp.Compare(k.ID, o.ID))
+}
+
+// Compare orders by registration, incarnation and number.
+func (k PushLogKey) Compare(o PushLogKey) int {
+	return cmp.Or(k.PushKey.Compare(o.PushKey), cmp.Compare(k.Incarnation, o.Incarnation), cmp.Compare(k.No, o.No))
+}
+
 // SortedKeys is keys in their order, each once.
 func SortedKeys[K interface {
 	comparable

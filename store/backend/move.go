@@ -22,19 +22,22 @@ const (
 	Marks       Kind = "woken"
 	Timers      Kind = "timers"
 	ShardLeases Kind = "shard_leases"
+	Pushes      Kind = "push_registrations"
+	PushLogs    Kind = "push_log"
 )
 
 // Kinds is all of them that are moved, so that a row comes after the workflow it belongs to. Members of pools are not: none outlives its process.
-var Kinds = [...]Kind{Workflows, Runs, History, Batches, Left, Events, Waits, Marks, Timers, ShardLeases}
+var Kinds = [...]Kind{Workflows, Runs, History, Batches, Left, Events, Waits, Marks, Timers, ShardLeases, Pushes, PushLogs}
 
 // Position is the primary key of a row among those of its kind, and so their order, texts as bytes; the zero value is before all. Tenant, ID and Part are the
-// texts of the key in turn: tenant and workflow or run, and the batch, effect or timer; ID alone is a pool. Number is a record's seq, a shard, or an event's
-// number, which is its whole key here.
+// texts of the key in turn: tenant and workflow or run, and the batch, effect, timer or registration; ID alone is a pool. Number is a record's seq, a shard, an
+// entry's number in the log of a registration's Incarnation, or an event's number, which is its whole key here.
 type Position struct {
-	Tenant string `json:"tenant,omitempty"`
-	ID     string `json:"id,omitempty"`
-	Part   string `json:"part,omitempty"`
-	Number int64  `json:"number,omitempty"`
+	Tenant      string `json:"tenant,omitempty"`
+	ID          string `json:"id,omitempty"`
+	Part        string `json:"part,omitempty"`
+	Incarnation int64  `json:"incarnation,omitempty"`
+	Number      int64  `json:"number,omitempty"`
 }
 
 // Page is some rows of one kind, as [Tx.Apply] takes them to insert them.
@@ -170,4 +173,23 @@ func (p *Page) AddTimer(t *Timer) error {
 func (p *Page) AddShardLease(l *ShardLease) {
 	p.NewShardLeases = append(p.NewShardLeases, l)
 	p.add(Position{ID: l.Pool, Number: int64(l.Shard)}, 0)
+}
+
+// AddPush adds a row and answers what is wrong with it.
+func (p *Page) AddPush(x *Push) error {
+	x.Resettled = true
+	p.NewPushes = append(p.NewPushes, x)
+	p.add(Position{Tenant: x.Tenant, ID: x.RunID, Part: x.ID}, len(EncodePushSettings(x.Settings)))
+	return x.Corrupt
+}
+
+// AddPushLog adds an entry.
+func (p *Page) AddPushLog(e *PushLogEntry) {
+	p.PushLog = append(p.PushLog, e)
+	p.add(Position{Tenant: e.Tenant, ID: e.RunID, Part: e.ID, Incarnation: e.Incarnation, Number: e.No}, len(e.Attempt.Response)+len(e.Attempt.Error))
+}
+
+// PushLogKey is the entry of a log at a position.
+func (p Position) PushLogKey() PushLogKey {
+	return PushLogKey{PushKey{p.Tenant, p.ID, p.Part}, p.Incarnation, p.Number}
 }

@@ -38,6 +38,7 @@ func (w Workflow) OnlyBumped(was Workflow) bool {
 	if w.Pause != nil || w.Cancel != nil || w.PausedBy != nil || w.Corrupt != nil {
 		return false
 	}
-	w.Head, w.UpdatedAt, w.OpenEffects, w.OpenWaits, w.LiveTimers = was.Head, was.UpdatedAt, was.OpenEffects, was.OpenWaits, was.LiveTimers
+	w.Head, w.UpdatedAt, w.OpenEffects, w.OpenWaits = was.Head, was.UpdatedAt, was.OpenEffects, was.OpenWaits
+	w.LiveTimers, w.Registrations = was.LiveTimers, was.Registrations
 	return was == w
 }

@@ -43,6 +43,7 @@ type Workflow struct {
 	OpenEffects   int // of the current run; waits not counted
 	OpenWaits     int
 	LiveTimers    int    // armings the history says are live, of every class
+	Registrations int    // push registrations of its runs
 	Reopened      int64  // seq of the current run's last RunReopened, 0 for none
 	LeaseOwner    string // "" when free
 	LeaseEpoch    int64

@@ -90,6 +90,31 @@ func (t *Timer) Unsound() string {
 	return ""
 }
 
+// Unsound judges a push registration's row.
+func (p *Push) Unsound() string {
+	parked, leased := p.State == rendezvous.PushParked, p.LeaseToken != 0
+	switch p.State {
+	case rendezvous.PushLive, rendezvous.PushIdle, rendezvous.PushParked, PushGone:
+	default:
+		return "state"
+	}
+	switch {
+	case !p.Namespace.Known() || p.Namespace != rendezvous.RegistrationNamespace(p.ID):
+		return "namespace"
+	case p.NextSeq < 1:
+		return "next_seq"
+	case p.Version < 1, p.Incarnation < 1:
+		return "version"
+	case parked == p.ParkedAt.IsZero(), parked != (p.Reason != ""), parked && !p.Reason.Known():
+		return "parked_at"
+	case leased == p.LeaseUntil.IsZero(), leased != (p.LeaseOwner != ""), p.LeaseRevoked && !leased:
+		return "lease_token"
+	case p.State == PushGone && !(leased && p.LeaseRevoked):
+		return "lease_revoked"
+	}
+	return ""
+}
+
 // Unsound judges the lease of a shard.
 func (l *ShardLease) Unsound() string {
 	switch {

@@ -20,6 +20,8 @@ type Engine struct {
 	clock    clock.Clock
 	maxEvent int
 	look     int
+	// destinations are registered with each run's first record.
+	destinations []rendezvous.Destination
 	// replays is for how many batches yet intake looks before it inserts: producers are sending again.
 	replays atomic.Int32
 }
@@ -29,6 +31,8 @@ type Options struct {
 	Clock    clock.Clock // for pauses between retries; the store's now is the backend's. Default clock.System
 	Look     int         // rows that a page of a list with a filter looks at. Default 10,000
 	MaxEvent int         // an event's payload in bytes, at most rendezvous.MaxPayload, which is the default
+	// Destinations are the operator's push destinations: every run that this store starts, continues or reopens is registered with them (push.md section 1).
+	Destinations []rendezvous.Destination
 }
 
 var _ store.Store = (*Engine)(nil)
@@ -50,7 +54,11 @@ func New(b backend.Backend, o Options) (*Engine, error) {
 	if o.MaxEvent < 0 || o.MaxEvent > rendezvous.MaxPayload {
 		return nil, rendezvous.OverLimit("max_event", rendezvous.MaxPayload, o.MaxEvent)
 	}
-	e := &Engine{backend: b, clock: o.Clock, maxEvent: o.MaxEvent, look: o.Look}
+	destinations, err := rendezvous.CheckDestinations(o.Destinations)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{backend: b, clock: o.Clock, maxEvent: o.MaxEvent, look: o.Look, destinations: destinations}
 	e.all = func() enumeration { return enumeration{e, nil} }
 	return e, nil
 }

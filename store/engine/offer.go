@@ -54,7 +54,23 @@ func (e *Engine) offer(ctx context.Context, verb string, items []store.OfferItem
 		offers[i] = named(offers[i], items[i])
 	}
 	all.Items = offers
+	markPush(all.Items, all.Notices)
+	markPush(all.Also, all.Notices)
 	return all, nil
+}
+
+// markPush says of which deliveries a PUSH notice is due, which is known when they are committed.
+func markPush(offers []store.Offer, notices store.Notices) {
+	if len(notices.Push) == 0 {
+		return
+	}
+	due := map[backend.RunKey]bool{}
+	for _, p := range notices.Push {
+		due[backend.RunKey{Tenant: p.Tenant, ID: p.RunID}] = true
+	}
+	for i, o := range offers {
+		offers[i].Push = o.Outcome == store.OfferDelivered && due[backend.RunKey{Tenant: o.Tenant, ID: o.Wait.RunID}]
+	}
 }
 
 func failedOffer(err error) store.Offer { return store.Offer{Outcome: store.OfferFailed, Err: err} }

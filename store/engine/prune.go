@@ -66,7 +66,8 @@ func (e *Engine) PruneWorkflows(ctx context.Context, closedBefore time.Time, lim
 // pruning is a page of PruneWorkflows.
 type pruning struct {
 	*unit
-	page store.Pruned
+	page    store.Pruned
+	sending map[backend.RunKey]string // runs with a registration that is not finished
 }
 
 // prune removes closed workflows that are as they were seen, and answers how many of the rows it looked at.
@@ -107,6 +108,9 @@ func (p *pruning) prune(ctx context.Context, rows []*backend.Workflow) (int, err
 	if err != nil {
 		return 0, err
 	}
+	if p.sending, err = p.unfinished(ctx, runs); err != nil {
+		return 0, err
+	}
 	for _, row := range rows[:looked] {
 		if chain := chains[row.Key()]; len(chain) > 0 {
 			p.remove(row, chain, waiting)
@@ -144,11 +148,34 @@ func (p *pruning) leftOver(ctx context.Context, runs []backend.RunKey) (map[back
 	return found, err
 }
 
+// parkedLong is how long a parked registration keeps its workflow (SW-29).
+const parkedLong = 30 * 24 * time.Hour
+
+// unfinished are the runs that a registration still follows: their records may yet be sent.
+func (p *pruning) unfinished(ctx context.Context, runs []backend.RunKey) (map[backend.RunKey]string, error) {
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	rows, err := p.tx.PushesOf(ctx, runs)
+	found := map[backend.RunKey]string{}
+	for _, x := range rows {
+		done := x.State == backend.PushGone || x.Corrupt == nil && x.State == rendezvous.PushParked && !x.ParkedAt.After(p.now.Add(-parkedLong))
+		if !done {
+			found[x.Key().Run()] = x.ID
+		}
+	}
+	return found, err
+}
+
 // remove has the rows of a workflow and its runs go, and remnants come in their place.
 func (p *pruning) remove(w *backend.Workflow, chain []*backend.Run, waiting map[backend.RunKey]bool) {
 	for _, r := range chain {
 		if waiting[r.Key()] {
 			p.spare(w, rendezvous.Errorf(rendezvous.CodeConflict, "run %q ended and has a wait left over, of a restore perhaps", r.ID).With("run", r.ID))
+			return
+		}
+		if id, ok := p.sending[r.Key()]; ok {
+			p.spare(w, rendezvous.Errorf(rendezvous.CodeConflict, "push registration %q of run %q is not finished", id, r.ID).With("run", r.ID).With("id", id))
 			return
 		}
 	}

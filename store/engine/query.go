@@ -219,7 +219,7 @@ func workflowSummary(w *backend.Workflow, now time.Time) store.Workflow {
 		WorkflowID: w.ID, Shard: w.Shard, RunID: w.RunID, Type: w.Type, Queue: w.Queue, Status: w.Status, Head: w.Head,
 		CreatedAt: w.CreatedAt, StartedAt: w.StartedAt, ClosedAt: w.ClosedAt, UpdatedAt: w.UpdatedAt, Parent: w.Parent,
 		FailureCode: w.FailureCode, FailureReason: w.FailureReason, FailedEffect: w.FailedEffect,
-		OpenEffects: w.OpenEffects, OpenWaits: w.OpenWaits, LiveTimers: w.LiveTimers, LeaseEpoch: w.LeaseEpoch, Reclaims: w.Reclaims, Requests: requests(w),
+		OpenEffects: w.OpenEffects, OpenWaits: w.OpenWaits, LiveTimers: w.LiveTimers, Registrations: w.Registrations, LeaseEpoch: w.LeaseEpoch, Reclaims: w.Reclaims, Requests: requests(w),
 	}
 	if leased(w, now) {
 		s.LeaseOwner, s.LeaseRemaining = w.LeaseOwner, w.LeaseExpires.Sub(now)

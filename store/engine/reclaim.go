@@ -67,7 +67,7 @@ func (e *Engine) reclaimSome(ctx context.Context, items []store.ReclaimItem, whi
 		out[i] = done[n]
 		if done[n].Outcome == store.ReclaimReclaimed {
 			out[i].Notices = noticesOf(notices, backend.WorkflowKey{Tenant: items[i].Tenant, ID: items[i].WorkflowID})
-			out[i].Resume = len(out[i].Notices.Resume) > 0
+			out[i].Resume, out[i].Push = len(out[i].Notices.Resume) > 0, len(out[i].Notices.Push) > 0
 		}
 	}
 	return len(done), nil
@@ -88,6 +88,11 @@ func noticesOf(all store.Notices, key backend.WorkflowKey) store.Notices {
 	for _, r := range all.Resume {
 		if r.Tenant == key.Tenant && r.WorkflowID == key.ID {
 			own.Resume = append(own.Resume, r)
+		}
+	}
+	for _, p := range all.Push {
+		if p.Tenant == key.Tenant && p.WorkflowID == key.ID {
+			own.Push = append(own.Push, p)
 		}
 	}
 	return own

@@ -29,6 +29,7 @@ func (e *Engine) DeliverParked(ctx context.Context, waits []store.WaitRef, at ti
 	for i, w := range waits {
 		items[i].Tenant, items[i].Wait = w.Tenant, w.WaitID
 	}
+	markPush(items, notices)
 	return store.Offered{Items: items, Notices: notices}, nil
 }
 

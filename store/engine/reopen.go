@@ -97,6 +97,9 @@ func (u *unit) reopenRun(ctx context.Context, b *batch, r store.Reopening) (*out
 		u.armRun(f, deadline, row.Seq)
 		o.Timers++
 	}
+	if err := u.watchAgain(ctx, f, row.Seq); err != nil {
+		return nil, err
+	}
 	u.wake(f, rendezvous.CauseResumed, row.Seq)
 	if f.woken != nil {
 		f.woken.Anew = true

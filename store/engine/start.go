@@ -17,6 +17,7 @@ type start struct {
 	run      string // "" where the caller named none
 	record   rendezvous.Record
 	data     rendezvous.RunStartedData
+	push     []store.PutPush
 }
 
 // StartRun implements [store.Runs].
@@ -46,6 +47,10 @@ func (t *tenant) StartRun(ctx context.Context, s store.Start, at time.Time) (sto
 		if err != nil {
 			return err
 		}
+		if err := u.beginPush(f, run, n.push); err != nil {
+			return err
+		}
+		run.StartDigest = n.digest()
 		answer = store.Started{WorkflowRef: store.WorkflowRef{WorkflowID: f.ID, RunID: run.ID}, Seq: run.FirstSeq, First: true, Status: f.Status}
 		return nil
 	})
@@ -68,11 +73,14 @@ func newStart(tenant string, s store.Start) (start, error) {
 		n.data.Queue = rendezvous.DefaultQueue
 	}
 	run := s.RunID
+	var err error
 	if run == "" {
-		var err error
 		if run, err = mintID(); err != nil {
 			return n, err
 		}
+	}
+	if n.push, err = checkStartPush(s.Push, run); err != nil {
+		return n, err
 	}
 	record, err := rendezvous.Record{
 		RunID: run, Kind: rendezvous.RunStarted, Data: rendezvous.EncodeData(n.data), Payload: s.Input, ContentType: s.ContentType, Operator: s.Operator,
@@ -124,7 +132,7 @@ func (u *unit) startedBefore(ctx context.Context, s start) (*store.Started, erro
 		return nil, backend.ErrStale // the rows were read while they appeared
 	case s.run != "" && h.root.ID != s.run:
 		return nil, workflowTaken(h.root)
-	case !bytes.Equal(h.root.StartDigest, startDigest(s.data, s.record)):
+	case !bytes.Equal(h.root.StartDigest, s.digest()):
 		return nil, workflowTaken(h.root)
 	}
 	answer := &store.Started{WorkflowRef: store.WorkflowRef{WorkflowID: h.root.WorkflowID, RunID: h.root.ID}, Seq: h.root.FirstSeq, Status: h.root.Status}
@@ -225,6 +233,7 @@ func (u *unit) begin(f *flow, started rendezvous.Record, previous *backend.Run) 
 	u.first(run)
 	u.ch.NewRuns = append(u.ch.NewRuns, run)
 	u.armRun(f, deadline, row.Seq)
+	u.watch(f, row.Seq, nil)
 	if !f.free {
 		u.unwake(f)
 		return run, nil
@@ -232,6 +241,27 @@ func (u *unit) begin(f *flow, started rendezvous.Record, previous *backend.Run) 
 	u.wake(f, rendezvous.CauseStarted, row.Seq)
 	f.woken.Anew = true // whatever the run before it was woken for is over
 	return run, nil
+}
+
+// digest sums what the start asks for.
+func (s start) digest() []byte {
+	sum := startDigest(s.data, s.record)
+	if len(s.push) == 0 {
+		return sum
+	}
+	all := newDigest("start with push")
+	all.bytes(sum)
+	for _, p := range s.push {
+		// The id is the run's where none was given: a minted one is nobody's, so it is not in the sum.
+		id := p.ID
+		if id == rendezvous.DefaultRegistrationID(p.RunID) {
+			id = ""
+		}
+		all.text(id)
+		all.number(p.NextSeq)
+		all.bytes(backend.EncodePushSettings(backend.PushSettings{Registration: p.Registration}))
+	}
+	return all.sum()
 }
 
 // startDigest sums what a start asks for, but for its ids: two starts of one workflow are the same when these are.

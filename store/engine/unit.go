@@ -22,6 +22,8 @@ type unit struct {
 	saved   map[any]struct{} // rows among the changes already, by pointer
 	claims  []*backend.Wait  // those that claimed in this unit, in their order
 	timers  arming
+	woken   []*flow         // of ch.Wakes
+	fresh   []*backend.Push // new registrations
 	notices store.Notices
 }
 
@@ -30,8 +32,10 @@ type flow struct {
 	*backend.Workflow
 	free   bool // unsealed and under no live lease when it was locked
 	driven bool // the verb is its driver's, under a good epoch
-	woken  *backend.Woken
-	notify bool // its mark is noticed right after the commit
+	// watched: it counted push registrations when it was locked, so that its records may wake some.
+	watched bool
+	woken   *backend.Woken
+	notify  bool // its mark is noticed right after the commit
 }
 
 func newUnit(e *Engine, tx backend.Tx, at time.Time) *unit {
@@ -61,7 +65,7 @@ func (u *unit) lock(ctx context.Context, keys []backend.WorkflowKey) error {
 // hold makes locked rows this unit's flows.
 func (u *unit) hold(rows map[backend.WorkflowKey]*backend.Workflow) {
 	for k, w := range rows {
-		u.flows[k] = &flow{Workflow: w, free: !w.Status.Terminal() && !leased(w, u.now)}
+		u.flows[k] = &flow{Workflow: w, free: !w.Status.Terminal() && !leased(w, u.now), watched: w.Registrations > 0}
 	}
 }
 
@@ -368,13 +372,21 @@ func (u *unit) numberClaims(ctx context.Context) error {
 func (u *unit) apply(ctx context.Context) error {
 	u.resumes()
 	u.notices.Timers = earliest(u.notices.Timers)
+	u.wakes()
 	if u.ch.Empty() {
 		return nil
 	}
 	if err := u.numberClaims(ctx); err != nil {
 		return err
 	}
-	return u.tx.Apply(ctx, &u.ch)
+	if err := u.numberPushes(ctx); err != nil {
+		return err
+	}
+	if err := u.tx.Apply(ctx, &u.ch); err != nil {
+		return err
+	}
+	u.noticeWoken()
+	return nil
 }
 
 func waitRef(w *backend.Wait) store.WaitRef {

@@ -16,6 +16,7 @@ type transaction struct {
 	locked     map[backend.WorkflowKey]struct{}
 	shardLocks map[backend.ShardKey]backend.ShardLock
 	timerLocks map[backend.TimerKey]struct{}
+	pushLocks  map[backend.PushKey]struct{}
 	changes    *backend.Changes
 	mark       *string // of a copy, to be set; nil for none
 }
@@ -34,6 +35,7 @@ func (t *transaction) Apply(ctx context.Context, c *backend.Changes) error {
 	if t.stale(c) {
 		return backend.ErrStale
 	}
+	t.wakes(c)
 	t.changes = c
 	return nil
 }
@@ -78,6 +80,9 @@ func (t *transaction) checkLocks(c *backend.Changes) error {
 			return misuse(fmt.Sprintf("changes what belongs to workflow %q of tenant %q without its lock", k.ID, k.Tenant))
 		}
 	}
+	if err := t.checkPushLocks(c, held); err != nil {
+		return err
+	}
 	return t.checkTimerLocks(c)
 }
 
@@ -104,7 +109,7 @@ func (t *transaction) stale(c *backend.Changes) bool {
 		taken(t.batches, c.NewBatches) || t.recorded(c.Records) || absent(t.workflows, c.Workflows) || absent(t.runs, c.Runs) ||
 		moved(t.events, c.Events, eventVersion) || moved(t.waits, c.Waits, waitVersion) || moved(t.waits, c.GoneWaits, waitVersion) ||
 		taken(t.leases, c.NewShardLeases) || absent(t.leases, c.ShardLeases) ||
-		t.pruned(c)
+		t.stalePushes(c) || t.pruned(c)
 }
 
 type keyed[K comparable] interface{ Key() K }
@@ -238,6 +243,7 @@ func (t *transaction) commit() {
 	t.commitMarks(c)
 	t.changeTimers(c)
 	t.changeShards(c)
+	t.changePushes(c)
 	t.prune(c)
 }
 

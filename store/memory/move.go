@@ -50,6 +50,10 @@ func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Posi
 	case backend.ShardLeases:
 		key := backend.ShardKey{Pool: after.ID, Shard: int(after.Number)}
 		err = behind(r.leases, key, room, func(l *backend.ShardLease) error { p.AddShardLease(copied(l)); return nil })
+	case backend.Pushes:
+		err = behind(r.push.pushes, after.PushLogKey().PushKey, room, func(x *backend.Push) error { return p.AddPush(copyPush(x)) })
+	case backend.PushLogs:
+		err = behind(r.entries(), after.PushLogKey(), room, func(e *backend.PushLogEntry) error { p.AddPushLog(copied(e)); return nil })
 	default:
 		return nil, fmt.Errorf("store/memory: no kind of rows is called %q", kind)
 	}
@@ -66,6 +70,16 @@ func (r *reader) byNumber() map[number]*backend.Event {
 	rows := make(map[number]*backend.Event, len(r.eventsByNum))
 	for n, e := range r.eventsByNum {
 		rows[number(n)] = e
+	}
+	return rows
+}
+
+func (r *reader) entries() map[backend.PushLogKey]*backend.PushLogEntry {
+	rows := map[backend.PushLogKey]*backend.PushLogEntry{}
+	for _, own := range r.push.log {
+		for e := range own.all() {
+			rows[e.PushLogKey] = e
+		}
 	}
 	return rows
 }
@@ -112,6 +126,7 @@ func (r *reader) scanHistories(after backend.WorkflowKey, seq int64, room func()
 func (r *reader) About(_ context.Context, kind backend.Kind) (int64, error) {
 	n := map[backend.Kind]int{
 		backend.Workflows: len(r.workflows), backend.Runs: len(r.runs), backend.Batches: len(r.batches), backend.Left: len(r.remnants), backend.Events: len(r.events),
+		backend.Pushes: len(r.push.pushes), backend.PushLogs: len(r.entries()),
 		backend.Waits: len(r.waits), backend.Marks: len(r.woken), backend.Timers: len(r.timers), backend.ShardLeases: len(r.leases),
 	}[kind]
 	if kind == backend.History {

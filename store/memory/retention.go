@@ -130,6 +130,7 @@ func (t *transaction) pruned(c *backend.Changes) bool {
 // prune carries out what retention ends.
 func (t *transaction) prune(c *backend.Changes) {
 	for _, k := range c.GoneRuns {
+		t.prunePushes(k)
 		t.unlinkRun(t.runs[k])
 	}
 	for _, k := range c.GoneWorkflows {

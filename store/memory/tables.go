@@ -51,6 +51,7 @@ type tables struct {
 	eventNumber, waitNumber, take int64
 
 	timerTables
+	push pushTables
 
 	copying string // how far a copy to this store got; "" for none
 }
@@ -152,7 +153,7 @@ func newTables() tables {
 		waits: map[backend.WaitKey]*backend.Wait{}, waitsByNum: map[int64]*backend.Wait{},
 		runWaits: map[backend.RunKey]*sorted[int64]{}, mail: map[backend.RunKey]int{}, parked: newSorted(compareInstants),
 		meets: map[meeting]*sides{}, kinds: map[spot]*sorted[string]{}, named: map[backend.RunKey]*sorted[string]{}, woken: map[backend.WorkflowKey]*backend.Woken{}, since: newSorted(compareMarks),
-		tenants: map[string]*tenant{}, timerTables: newTimerTables(),
+		tenants: map[string]*tenant{}, timerTables: newTimerTables(), push: newPushTables(),
 	}
 }
 

@@ -208,8 +208,14 @@ func (c *copying) insert(ctx context.Context, kind backend.Kind, page *backend.P
 // (shards.md section 5).
 const later = 1 << 32
 
-// depose has leases of shards as they are to be in the target: free, and of a later epoch.
+// depose has leases as they are to be in the target: those of shards free, and of a later epoch; those of push registrations ended, but for what a deleted one
+// waits for.
 func depose(p *backend.Page) {
+	for _, x := range p.NewPushes {
+		if x.State != backend.PushGone {
+			x.LeaseToken, x.LeaseOwner, x.LeaseRequest, x.LeaseUntil, x.LeaseRevoked = 0, "", "", time.Time{}, false
+		}
+	}
 	for _, l := range p.NewShardLeases {
 		l.Epoch += later
 		l.Owner, l.ExpiresAt, l.Serving, l.Address = "", time.Time{}, false, ""
@@ -230,6 +236,9 @@ func flowsOf(p *backend.Page) []backend.WorkflowKey {
 	}
 	for _, x := range p.Timers {
 		flows[backend.WorkflowKey{Tenant: x.Tenant, ID: x.WorkflowID}] = struct{}{}
+	}
+	for _, x := range p.NewPushes {
+		flows[x.Flow()] = struct{}{}
 	}
 	return slices.SortedFunc(maps.Keys(flows), backend.WorkflowKey.Compare)
 }

@@ -60,6 +60,7 @@ func fill(t *testing.T, h *storetest.Harness) *world {
 	events(t, f, w)
 	events(t, h.FixOf(t, "globex"), &world{})
 	timers(t, h, f)
+	pushes(t, h, f)
 	h.Advance(11 * time.Second)
 	call(t)(h.Store.TakeWoken(t.Context(), 3))
 	return w
@@ -101,6 +102,47 @@ func timers(t *testing.T, h *storetest.Harness, f *storetest.Fix) {
 	arm(held.ID, "held", &due, 0)
 	call(t)(pod.ClaimDueTimers(t.Context(), epochs, 0, 0))
 	f.Start().Register(rendezvous.Wait{WaitID: rendezvous.WaitID{RunID: held.ID, Effect: "w"}, Type: "paid", Keys: []rendezvous.Key{storetest.K("late", "1")}, DeadlineAfter: &far})
+}
+
+// pushes leaves push registrations in every state, with everything a caller can set, and their logs.
+func pushes(t *testing.T, h *storetest.Harness, f *storetest.Fix) {
+	t.Helper()
+	r := f.Start()
+	secret := rendezvous.NewSecret
+	put := func(id string, next int64) store.PushKey {
+		t.Helper()
+		on := true
+		p, err := f.PutPush(t.Context(), store.PutPush{NextSeq: next, Registration: rendezvous.Registration{
+			RunID: r.ID, ID: id, URL: "https://example.org/" + id, Token: secret("t0ken"), Projection: rendezvous.ProjectionA2A, Events: []string{"*"},
+			Auth:    rendezvous.PushAuth{Kind: rendezvous.AuthOAuth2, TokenURL: "https://example.org/t", ClientID: "c", ClientSecret: secret("s"), Scopes: []string{"a", "b"}},
+			Headers: []rendezvous.PushHeader{{Name: "X-A", Value: secret("a")}}, Signing: []rendezvous.SigningKey{{Key: secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")}},
+			Trace: &on, Timeout: time.Second, MaxAttempts: 3, OnRejectLimit: 2,
+		}}, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Key()
+	}
+	put("idle-"+odd[:8], 0)
+	parked, sent, deleted := put("parked", 1), put("sent", 1), put("deleted", 1)
+	call(t)(f.LogPush(t.Context(), parked, rendezvous.PushAttempt{ID: "entry", At: h.Now(t), Class: rendezvous.ClassFailed, Status: 500, Error: odd, Response: odd}))
+	call(t)(nil, f.RetryPush(t.Context(), parked, 0, h.Now(t), odd))
+	call(t)(nil, f.ParkPush(t.Context(), store.ParkPush{PushKey: parked, Reason: rendezvous.ParkByOperator, Error: odd}))
+	call(t)(f.SkipPush(t.Context(), store.PushSkip{PushKey: parked, Seq: 1, Actor: "kim", Reason: odd}))
+	call(t)(f.RotatePush(t.Context(), store.PushRotation{PushKey: sent, Op: "op"}))
+	got, err := h.Store.ClaimPushes(t.Context(), store.ClaimPush{Namespace: rendezvous.PushCaller, Owner: "pod/1", Request: "1", Lease: time.Hour})
+	if err != nil || len(got.Pushes) != 2 {
+		t.Fatalf("%d claimed, %v", len(got.Pushes), err)
+	}
+	call(t)(f.DeletePush(t.Context(), deleted))
+	for _, c := range got.Pushes {
+		if c.ID == sent.ID {
+			call(t)(h.Store.SettlePushes(t.Context(), []store.PushSettlement{{
+				PushItem: store.PushItem{Tenant: f.Name(), PushKey: sent}, Token: c.Token, Name: "s", Do: store.PushKeep, Advance: &rendezvous.Cursor{NextSeq: 1, NextIndex: 1},
+				Attempts: []rendezvous.PushAttempt{{Seq: 1, At: h.Now(t), Class: rendezvous.ClassAccepted, Status: 200}},
+			}}))
+		}
+	}
 }
 
 // call fails the test where a verb does.
@@ -228,6 +270,16 @@ func wantEverything(t *testing.T, b backend.Backend) {
 			note("held timer", x.Token > 0)
 			note("traced timer", x.Trace.State != "")
 		}
+		for _, x := range p.NewPushes {
+			note("push "+string(x.State), true)
+			note("settled push", x.SettleID != "" && x.Last != nil && x.NextIndex == 1)
+			note("rotated push", x.Settings.Rotated.Op != "" && x.Settings.Signing[0].Key.Reveal() != "")
+			note("push with secrets", x.Settings.Token.Reveal() == "t0ken" && x.Settings.Auth.ClientSecret.Reveal() == "s" && x.Settings.Headers[0].Value.Reveal() == "a")
+		}
+		for _, e := range p.PushLog {
+			note("entry of a log", !e.Kept && e.EntryID != "")
+			note("skip", e.Kept && e.Attempt.Actor == "kim")
+		}
 		note("shard", len(p.NewShardLeases) > 0)
 		note("batch", len(p.NewBatches) > 0)
 		for _, m := range p.Woken {
@@ -237,7 +289,8 @@ func wantEverything(t *testing.T, b backend.Backend) {
 	for _, what := range strings.Split("leased,pause requested,cancel requested,paused,workflow running,workflow completed,workflow failed,workflow cancelled,"+
 		"workflow paused,run continued_as_new,retired,operator,record with payload,event live,event claimed,event consumed,event dead,erased,listed,requeued,purged,targeted,minted,"+
 		"no payload,empty payload,large payload,open wait,parked wait,failed wait,quarantined wait,traced wait,batch,mark noticed,"+
-		"author timer,wait timer,parked timer,held timer,traced timer,shard", ",") {
+		"author timer,wait timer,parked timer,held timer,traced timer,shard,push live,push idle,push parked,push gone,settled push,rotated push,push with secrets,"+
+		"entry of a log,skip", ",") {
 		if !seen[what] {
 			t.Errorf("the store to copy has no %s", what)
 		}

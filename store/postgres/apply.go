@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rendezvous-events/rendezvous/store/backend"
 )
@@ -17,10 +18,11 @@ type write struct {
 	// rows is how many rows the statement must touch; a difference means that one of them moved on since it was read. judge is false where any number does.
 	rows  int
 	judge bool
+	read  func(rows pgx.Rows) error // of a statement that answers rows
 }
 
 // writes gathers the statements of one Apply in the order of locks (R7): shards, workflows and runs, events by number with new ones by identity, waits, timers,
-// marks. A record that copies an event's payload comes before that is shed, and timers and marks that go before those that come.
+// marks, push registrations. A record that copies an event's payload comes before that is shed, and timers and marks that go before those that come.
 type writes []write
 
 func (w *writes) add(sql string, rows int, judge bool, args ...any) {
@@ -44,6 +46,7 @@ func (t *transaction) Apply(ctx context.Context, c *backend.Changes) error {
 	w.timers(c)
 	w.insertBatches(c.NewBatches)
 	w.marks(c)
+	w.pushes(c)
 	w.prune(c)
 	return t.send(ctx, w)
 }
@@ -60,7 +63,7 @@ func (t *transaction) send(ctx context.Context, w writes) error {
 	results := t.conn.SendBatch(ctx, &batch)
 	stale := false
 	for _, s := range w {
-		tag, err := results.Exec()
+		tag, err := s.exec(results)
 		if err != nil {
 			_ = results.Close() // answers the same error
 			return translate(err)
@@ -74,6 +77,20 @@ func (t *transaction) send(ctx context.Context, w writes) error {
 		return backend.ErrStale
 	}
 	return nil
+}
+
+// exec takes up the statement's result.
+func (s write) exec(results pgx.BatchResults) (pgconn.CommandTag, error) {
+	if s.read == nil {
+		return results.Exec()
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	err = s.read(rows)
+	rows.Close()
+	return rows.CommandTag(), err
 }
 
 // sorted is rows in the order in which they are locked.

@@ -50,6 +50,7 @@ func (w *writes) updateFlows(c *backend.Changes, locked map[backend.WorkflowKey]
 		integers(bumped, func(f *backend.Workflow) int { return f.OpenEffects }),
 		integers(bumped, func(f *backend.Workflow) int { return f.OpenWaits }),
 		integers(bumped, func(f *backend.Workflow) int { return f.LiveTimers }),
+		integers(bumped, func(f *backend.Workflow) int { return f.Registrations }),
 	)
 	w.add(updateWorkflowsSQL, len(flows), true, append([]any{
 		texts(flows, func(f *backend.Workflow) string { return f.Tenant }),
@@ -88,6 +89,7 @@ func flowColumns(flows []*backend.Workflow) []any {
 		integers(flows, func(f *backend.Workflow) int { return f.OpenEffects }),
 		integers(flows, func(f *backend.Workflow) int { return f.OpenWaits }),
 		integers(flows, func(f *backend.Workflow) int { return f.LiveTimers }),
+		integers(flows, func(f *backend.Workflow) int { return f.Registrations }),
 		bigints(flows, func(f *backend.Workflow) int64 { return f.Reopened }),
 		texts(flows, func(f *backend.Workflow) string { return f.LeaseOwner }),
 		bigints(flows, func(f *backend.Workflow) int64 { return f.LeaseEpoch }),

@@ -46,7 +46,7 @@ func (s *stores) lend(t *testing.T) *lent {
 		if l.spent.Load() || t.Failed() {
 			return
 		}
-		execute(t, l.url, "DELETE FROM members; DELETE FROM shard_leases; DELETE FROM timers; DELETE FROM woken; DELETE FROM wait_keys; DELETE FROM waits; DELETE FROM event_keys; DELETE FROM dead_keys; DELETE FROM events;"+
+		execute(t, l.url, "DELETE FROM push_log; DELETE FROM push_registrations; DELETE FROM members; DELETE FROM shard_leases; DELETE FROM timers; DELETE FROM woken; DELETE FROM wait_keys; DELETE FROM waits; DELETE FROM event_keys; DELETE FROM dead_keys; DELETE FROM events;"+
 			"DELETE FROM batches; DELETE FROM history; DELETE FROM runs; DELETE FROM workflows")
 		s.mu.Lock()
 		defer s.mu.Unlock()

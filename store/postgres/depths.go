@@ -28,7 +28,10 @@ func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 		d.Dead[rendezvous.DeadReason(c.Text())] = int(c.Bigint())
 		return nil
 	}, texts(rendezvous.DeadReasons[:], func(r rendezvous.DeadReason) string { return string(r) }), int64(most))
-	return d, err
+	if err != nil {
+		return d, err
+	}
+	return d, r.pushDepth(ctx, most, &d)
 }
 
 // NewEventNumbers implements [backend.Tx].

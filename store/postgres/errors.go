@@ -16,7 +16,7 @@ import (
 var uniques = map[string]struct{}{
 	"workflows_pkey": {}, "runs_pkey": {}, "woken_pkey": {}, "history_pkey": {}, "history_effects": {}, "batches_pkey": {},
 	"events_pkey": {}, "events_number": {}, "waits_pkey": {}, "waits_number": {}, "event_keys_pkey": {}, "wait_keys_pkey": {},
-	"remnants_pkey": {}, "shard_leases_pkey": {},
+	"remnants_pkey": {}, "shard_leases_pkey": {}, "push_registrations_pkey": {}, "push_log_pkey": {}, "push_log_entries": {},
 }
 
 // translate turns an error of the driver or of the server into one of this project's. What is one already stays. SQL texts, values and rows, which an error

@@ -45,6 +45,8 @@ func (r *reader) walk(ctx context.Context, kind backend.Kind, after backend.Posi
 		sql, key = scanTimersSQL, []any{after.Tenant, after.ID, after.Part}
 	case backend.ShardLeases:
 		sql, key = scanShardLeasesSQL, []any{after.ID, after.Number}
+	case backend.Pushes:
+		sql, key = scanPushesSQL, []any{after.Tenant, after.ID, after.Part}
 	default:
 		return nil, fmt.Errorf("store/postgres: no kind of rows is called %q", kind)
 	}
@@ -60,6 +62,9 @@ func (r *reader) walk(ctx context.Context, kind backend.Kind, after backend.Posi
 
 // Scan implements [backend.Source]: it walks keys, and reads those rows as verbs do.
 func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Position, limit, maxBytes int) (*backend.Page, error) {
+	if kind == backend.PushLogs {
+		return r.scanPushLog(ctx, after, limit, maxBytes)
+	}
 	rows, err := r.walk(ctx, kind, after, limit)
 	if err != nil {
 		return nil, err
@@ -114,6 +119,9 @@ func (r *reader) fetch(ctx context.Context, kind backend.Kind, rows []found, p *
 	case backend.ShardLeases:
 		at := func(f found) backend.ShardKey { return backend.ShardKey{Pool: f.ID, Shard: int(f.Number)} }
 		return fetch(ctx, rows, r.leasesByKey, at, func(_ found, l *backend.ShardLease) error { p.AddShardLease(l); return nil })
+	case backend.Pushes:
+		at := func(f found) backend.PushKey { return backend.PushKey{Tenant: f.Tenant, RunID: f.ID, ID: f.Part} }
+		return fetch(ctx, rows, r.Pushes, at, func(_ found, x *backend.Push) error { return p.AddPush(x) })
 	}
 	return fetch(ctx, rows, r.Woken, flowAt, func(_ found, m *backend.Woken) error { p.AddMark(m); return nil })
 }

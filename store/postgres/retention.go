@@ -117,6 +117,8 @@ func (t *transaction) Remnants(ctx context.Context, limit int) (backend.Remnants
 // prune makes what retention ends go.
 func (w *writes) prune(c *backend.Changes) {
 	runs := backend.SortedKeys(c.GoneRuns)
+	w.add(deleteRunPushesSQL, len(runs), false, texts(runs, runTenant), texts(runs, runID))
+	w.add(deleteRunPushLogSQL, len(runs), false, texts(runs, runTenant), texts(runs, runID))
 	w.add(deleteRunsSQL, len(runs), true, texts(runs, runTenant), texts(runs, runID))
 	flows := backend.SortedKeys(c.GoneWorkflows)
 	w.add(deleteWorkflowsSQL, len(flows), true,

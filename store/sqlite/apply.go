@@ -38,6 +38,7 @@ func (t *transaction) Apply(ctx context.Context, c *backend.Changes) error {
 	w.marks(c)
 	w.timers(c)
 	w.shards(c)
+	w.pushes(c)
 	w.prune(c)
 	return w.err
 }
@@ -78,17 +79,17 @@ const (
 	insertWorkflowSQL = `
 INSERT INTO workflows (
 	run_id, type, queue, status, head_seq, created_at, started_at, closed_at, updated_at, parent, failure_code, failure_reason, failed_effect,
-	open_effects, open_waits, live_timers, reopened, lease_owner, lease_epoch, lease_expires, lease_ended, acquire_id, reclaims, pause_request, cancel_request,
+	open_effects, open_waits, live_timers, registrations, reopened, lease_owner, lease_epoch, lease_expires, lease_ended, acquire_id, reclaims, pause_request, cancel_request,
 	paused_actor, paused_basis, paused_at, tenant, workflow_id, shard)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	updateWorkflowSQL = `
 UPDATE workflows SET
 	run_id = ?, type = ?, queue = ?, status = ?, head_seq = ?, created_at = ?, started_at = ?, closed_at = ?, updated_at = ?, parent = ?,
-	failure_code = ?, failure_reason = ?, failed_effect = ?, open_effects = ?, open_waits = ?, live_timers = ?, reopened = ?, lease_owner = ?,
+	failure_code = ?, failure_reason = ?, failed_effect = ?, open_effects = ?, open_waits = ?, live_timers = ?, registrations = ?, reopened = ?, lease_owner = ?,
 	lease_epoch = ?, lease_expires = ?, lease_ended = ?, acquire_id = ?, reclaims = ?, pause_request = ?, cancel_request = ?, paused_actor = ?, paused_basis = ?, paused_at = ?
 WHERE tenant = ? AND workflow_id = ?`
 	bumpWorkflowSQL = `
-UPDATE workflows SET head_seq = ?, updated_at = ?, open_effects = ?, open_waits = ?, live_timers = ? WHERE tenant = ? AND workflow_id = ?`
+UPDATE workflows SET head_seq = ?, updated_at = ?, open_effects = ?, open_waits = ?, live_timers = ?, registrations = ? WHERE tenant = ? AND workflow_id = ?`
 	insertRunSQL = `
 INSERT INTO runs (
 	tenant, run_id, workflow_id, previous_run, next_run, status, first_seq, last_seq, started_at, closed_at, sealed_at, outcome, start_digest, retired)
@@ -109,7 +110,7 @@ func (w *writer) flows(c *backend.Changes) {
 	}
 	for _, f := range c.Workflows {
 		if was, ok := w.t.locked[f.Key()]; ok && f.OnlyBumped(was) {
-			w.one(bumpWorkflowSQL, f.Head, f.UpdatedAt, f.OpenEffects, f.OpenWaits, f.LiveTimers, f.Tenant, f.ID)
+			w.one(bumpWorkflowSQL, f.Head, f.UpdatedAt, f.OpenEffects, f.OpenWaits, f.LiveTimers, f.Registrations, f.Tenant, f.ID)
 		} else {
 			w.one(updateWorkflowSQL, append(flowArgs(f), f.Tenant, f.ID)...)
 		}
@@ -124,7 +125,7 @@ func flowArgs(f *backend.Workflow) []any {
 	actor, basis := operatorTexts(f.PausedBy)
 	return []any{
 		f.RunID, f.Type, f.Queue, string(f.Status), f.Head, f.CreatedAt, f.StartedAt, f.ClosedAt, f.UpdatedAt, f.Parent, f.FailureCode, f.FailureReason,
-		f.FailedEffect, f.OpenEffects, f.OpenWaits, f.LiveTimers, f.Reopened, f.LeaseOwner, f.LeaseEpoch, f.LeaseExpires, string(f.LeaseEnded), f.AcquireID,
+		f.FailedEffect, f.OpenEffects, f.OpenWaits, f.LiveTimers, f.Registrations, f.Reopened, f.LeaseOwner, f.LeaseEpoch, f.LeaseExpires, string(f.LeaseEnded), f.AcquireID,
 		f.Reclaims, requestText(f.Pause), requestText(f.Cancel), actor, basis, f.PausedAt,
 	}
 }

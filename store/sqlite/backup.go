@@ -95,6 +95,7 @@ const gap = 1 << 32
 // fence has a copy's epochs and numbers begin where those of the store never came: whoever got one after the backup must not meet it again when that is
 // restored (I9). The lease of a run keeps its owner, so that the leases pass finds it, records what is parked for it and wakes it; the owner's epoch is
 // worth nothing. A shard's is free, and nobody is a member of a pool (shards.md section 5).
+// Send leases of push registrations are emptied: nobody sends for a copy, and whoever sends for the store is no lost worker of it.
 func fence(file string) error {
 	conn, err := sqlite.OpenConn(file, sqlite.OpenReadWrite)
 	if err != nil {
@@ -104,6 +105,9 @@ func fence(file string) error {
 UPDATE workflows SET lease_epoch = lease_epoch + :gap, acquire_id = '';
 UPDATE shard_leases SET owner = '', epoch = epoch + :gap, expires_at = NULL, serving = 0, address = '';
 DELETE FROM members;
+DELETE FROM push_registrations WHERE state = 'gone';
+UPDATE push_registrations SET lease_token = 0, lease_owner = '', lease_request = '', lease_until = NULL, lease_revoked = 0, ended_token = 0, ended_as = ''
+WHERE lease_token <> 0 OR ended_token <> 0;
 UPDATE counters SET value = value + :gap;`, &sqlitex.ExecOptions{Named: map[string]any{":gap": int64(gap)}})
 	return errors.Join(translate(err), translate(conn.Close()))
 }

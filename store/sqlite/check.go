@@ -171,12 +171,29 @@ WHERE t.armed_seq > 0 AND h.run_id IS NOT t.run_id LIMIT ?`,
 		"timer %s says that a record armed it which its run does not have",
 	},
 	{
+		`SELECT w.tenant || ' ' || w.workflow_id FROM workflows w WHERE w.registrations <> (
+	SELECT count(*) FROM runs r JOIN push_registrations p ON p.tenant = r.tenant AND p.run_id = r.run_id AND p.state <> 'gone'
+	WHERE r.tenant = w.tenant AND r.workflow_id = w.workflow_id) LIMIT ?`,
+		"workflow %s counts other push registrations than there are",
+	},
+	{
+		`SELECT p.tenant || ' ' || p.run_id || ' ' || p.id FROM push_registrations p LEFT JOIN runs r ON r.tenant = p.tenant AND r.run_id = p.run_id
+WHERE r.workflow_id IS NOT p.workflow_id LIMIT ?`,
+		"push registration %s belongs to no run, or stands with another workflow than that",
+	},
+	{
+		`SELECT p.tenant || ' ' || p.run_id || ' ' || p.id FROM push_registrations p JOIN workflows w ON w.tenant = p.tenant AND w.workflow_id = p.workflow_id
+WHERE p.state = 'idle' AND (p.run_id <> w.run_id OR w.closed_at IS NOT NULL) LIMIT ?`,
+		"push registration %s rests though its run is over, so nothing wakes it",
+	},
+	{
 		`SELECT x.tenant || ' ' || x.workflow_id FROM remnants x JOIN workflows w ON w.tenant = x.tenant AND w.workflow_id = x.workflow_id LIMIT ?`,
 		"workflow %s is there and pruned, too",
 	},
 	{
 		`SELECT c.name FROM counters c WHERE c.value < max(
 	coalesce((SELECT max(token) FROM timers WHERE c.name = 'take'), 0),
+	coalesce((SELECT max(max(incarnation, lease_token)) FROM push_registrations WHERE c.name = 'take'), 0),
 	coalesce((SELECT max(number) FROM events WHERE c.name = 'event'), 0), coalesce((SELECT max(max(number, claim_number)) FROM waits WHERE c.name = 'wait'), 0),
 	coalesce((SELECT max(take) FROM events WHERE c.name = 'take'), 0), coalesce((SELECT max(take) FROM waits WHERE c.name = 'take'), 0)) LIMIT ?`,
 		"the counter of %s numbers is below numbers that were given",

@@ -55,6 +55,10 @@ var laws = map[string]string{
 		SELECT count(*) FROM timers t WHERE t.tenant = w.tenant AND t.workflow_id = w.workflow_id)`,
 	"TM-13: an arming that stands without its timer": `SELECT count(*) FROM history h WHERE h.kind = 'timer.started'
 		AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.tenant = h.tenant AND t.workflow_id = h.workflow_id AND t.armed_seq = h.seq)`,
+	"PU-104: a registration that rests though its run is over": `SELECT count(*) FROM push_registrations p JOIN workflows w
+		ON w.tenant = p.tenant AND w.workflow_id = p.workflow_id WHERE p.state = 'idle' AND (p.run_id <> w.run_id OR w.closed_at IS NOT NULL)`,
+	"a workflow that counts other registrations than there are": `SELECT count(*) FROM workflows w WHERE w.registrations <> (
+		SELECT count(*) FROM push_registrations p WHERE p.tenant = w.tenant AND p.workflow_id = w.workflow_id AND p.state <> 'gone')`,
 	"I9: a number above what was reserved": `SELECT count(*) FROM events WHERE number > (SELECT value FROM counters WHERE name = 'event')`,
 }
 

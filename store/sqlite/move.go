@@ -34,6 +34,11 @@ SELECT` + waitColumns + ` FROM waits w WHERE (w.tenant, w.run_id, w.effect) > (?
 SELECT` + timerColumns + ` FROM timers t WHERE (t.tenant, t.workflow_id, t.timer_id) > (?, ?, ?) ORDER BY t.tenant, t.workflow_id, t.timer_id LIMIT ? + 0`
 	scanShardLeasesSQL = `
 SELECT` + shardLeaseColumns + ` FROM shard_leases l WHERE (l.pool, l.shard) > (?, ?) ORDER BY l.pool, l.shard LIMIT ? + 0`
+	scanPushesSQL = `
+SELECT` + pushColumns + ` FROM push_registrations p WHERE (p.tenant, p.run_id, p.id) > (?, ?, ?) ORDER BY p.tenant, p.run_id, p.id LIMIT ? + 0`
+	scanPushLogSQL = `
+SELECT` + pushLogColumns + ` FROM push_log l WHERE (l.tenant, l.run_id, l.id, l.incarnation, l.attempt_no) > (?, ?, ?, ?, ?)
+ORDER BY l.tenant, l.run_id, l.id, l.incarnation, l.attempt_no LIMIT ? + 0`
 	scanMarksSQL = `
 SELECT ` + wokenColumns + ` FROM woken m WHERE (m.tenant, m.workflow_id) > (?, ?) ORDER BY m.tenant, m.workflow_id LIMIT ? + 0`
 )
@@ -99,6 +104,14 @@ func (r *reader) Scan(ctx context.Context, kind backend.Kind, after backend.Posi
 			p.AddShardLease(l)
 			return err
 		}, after.ID, after.Number)
+	case backend.Pushes:
+		return walk(scanPushesSQL, func(c *columns) error { return p.AddPush(row.Push(c)) }, after.Tenant, after.ID, after.Part)
+	case backend.PushLogs:
+		return walk(scanPushLogSQL, func(c *columns) error {
+			e, err := row.PushLogEntry(c)
+			p.AddPushLog(e)
+			return err
+		}, after.Tenant, after.ID, after.Part, after.Incarnation, after.Number)
 	}
 	return nil, fmt.Errorf("store/sqlite: no kind of rows is called %q", kind)
 }

@@ -35,6 +35,14 @@ var statements = map[string]string{
 	"update corrupt timer": updateCorruptTimerSQL, "hold timer": holdTimerSQL, "delete timer": deleteTimerSQL, "heads": headsSQL, "tenant's heads": tenantHeadsSQL,
 	"head shards": headShardsSQL, "shard leases": shardLeasesSQL, "shard lease": shardLeaseSQL, "update shard lease": updateShardLeaseSQL, "members": membersSQL,
 	"delete member": deleteMemberSQL, "scan timers": scanTimersSQL, "scan shard leases": scanShardLeasesSQL,
+	"push": pushSQL, "pushes of": pushesOfSQL, "lapsed pushes": lapsedPushesSQL, "due pushes": duePushesSQL, "push tenants": pushTenantsSQL, "next push": nextPushSQL,
+	"count lapsed pushes": countLapsedPushesSQL, "count due pushes": countDuePushesSQL, "list parked pushes": listParkedPushSQL,
+	"longest parked pushes": longestParkedPushSQL, "push log": pushLogSQL, "push logged": pushLoggedSQL, "push by token": pushByTokenSQL,
+	"pushes of a claim": pushesOfClaimSQL, "push gates": pushGatesSQL, "gate's pushes": gatePushesSQL, "aged tenants": agedTenantsSQL,
+	"aged pushes": agedPushesSQL, "old push log": oldPushLogSQL, "long push logs": longPushLogsSQL, "oldest push log": oldestPushLogSQL,
+	"gone pushes": gonePushesSQL, "update push": updatePushSQL, "resettle push": resettlePushSQL, "update corrupt push": updateCorruptPushSQL,
+	"delete push": deletePushSQL, "wake pushes": wakePushSQL, "delete a run's pushes": deleteRunPushesSQL, "delete a run's push log": deleteRunPushLogSQL,
+	"delete push log": deletePushLogSQL, "scan pushes": scanPushesSQL, "scan push log": scanPushLogSQL,
 	"letters of key up": deadOfKey + upwards, "letters of key down": deadOfKey + downwards,
 }
 
@@ -42,7 +50,7 @@ var statements = map[string]string{
 var walks = []string{"newest events", "newest waits", "count timers"}
 
 // scanned is what statements go through as a whole: what they were given, and what they made.
-var scanned = []string{"json_each", "CONSTANT ROW", "tenants", "queues", "shards", "SCAN few", "SCAN p VIRTUAL"}
+var scanned = []string{"json_each", "CONSTANT ROW", "tenants", "queues", "shards", "SCAN few", "SCAN p VIRTUAL", "SCAN (subquery"}
 
 // TestPlans: no statement looks at more rows than it is asked for (S8), lists of active and paused workflows not at closed ones (HI-27). SQLite plans without statistics here, so what is planned on an empty store is planned
 // on a full one.

@@ -153,6 +153,8 @@ const (
 // prune makes what retention ends go.
 func (w *writer) prune(c *backend.Changes) {
 	for _, k := range c.GoneRuns {
+		w.any(deleteRunPushesSQL, k.Tenant, k.ID)
+		w.any(deleteRunPushLogSQL, k.Tenant, k.ID)
 		w.one(deleteRunSQL, k.Tenant, k.ID)
 	}
 	for _, k := range c.GoneWorkflows {

@@ -236,5 +236,5 @@ func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 			return d, err
 		}
 	}
-	return d, nil
+	return d, r.pushDepth(ctx, max(most, 0), &d)
 }

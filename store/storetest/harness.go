@@ -91,6 +91,13 @@ func (h *Harness) Reopen(t *testing.T) {
 	h.mount(t, h.options.Reopen(t))
 }
 
+// Destinations has the store opened with those push destinations of the operator, over what it has stored.
+func (h *Harness) Destinations(t *testing.T, list ...rendezvous.Destination) {
+	t.Helper()
+	h.options.Engine.Destinations = list
+	h.mount(t, h.backend)
+}
+
 // Now is the store's now.
 func (h *Harness) Now(t testing.TB) time.Time {
 	t.Helper()
@@ -137,6 +144,8 @@ type Damage interface {
 	KeepTimer(tenant, workflowID, timerID string) (restore func() error, err error)
 	// StrayTimer makes a timer's row name another workflow.
 	StrayTimer(tenant, workflowID, timerID, to string) error
+	// Push makes a registration's row undecodable; its place among what is due stays.
+	Push(tenant, run, id string) error
 	// Lease makes the owner or the epoch of a workflow's row undecodable.
 	Lease(tenant, workflowID string) error
 	// Record makes a record undecodable.

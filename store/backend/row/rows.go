@@ -13,7 +13,7 @@ func Workflow(c *Columns) *backend.Workflow {
 		Tenant: c.Text(), ID: c.Text(), Shard: c.Tally(), RunID: c.Text(), Type: c.Text(), Queue: c.Text(), Status: c.Status(), Head: c.Count(),
 		CreatedAt: c.Instant(), StartedAt: c.Instant(), ClosedAt: c.InstantOrNone(), UpdatedAt: c.Instant(), Parent: c.Text(),
 		FailureCode: c.Text(), FailureReason: c.Text(), FailedEffect: c.Text(), OpenEffects: c.Integer(), OpenWaits: c.Integer(),
-		LiveTimers: c.Integer(), Reopened: c.Count(),
+		LiveTimers: c.Integer(), Registrations: c.Integer(), Reopened: c.Count(),
 		LeaseOwner: c.Text(), LeaseEpoch: c.Count(), LeaseExpires: c.InstantOrNone(), LeaseEnded: rendezvous.LeaseEnd(c.Text()),
 		AcquireID: c.Text(), Reclaims: c.Tally(), Pause: c.Request(rendezvous.RequestPause), Cancel: c.Request(rendezvous.RequestCancel),
 		PausedBy: c.Operator(), PausedAt: c.InstantOrNone(),

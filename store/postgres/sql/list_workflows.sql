@@ -2,7 +2,7 @@
 SELECT
     w.passes, w.last,
     w.tenant, w.workflow_id, w.shard, w.run_id, w.type, w.queue, w.status, w.head_seq, w.created_at, w.started_at, w.closed_at, w.updated_at, w.parent,
-    w.failure_code, w.failure_reason, w.failed_effect, w.open_effects, w.open_waits, w.live_timers, w.reopened, w.lease_owner, w.lease_epoch,
+    w.failure_code, w.failure_reason, w.failed_effect, w.open_effects, w.open_waits, w.live_timers, w.registrations, w.reopened, w.lease_owner, w.lease_epoch,
     w.lease_expires, w.lease_ended, w.acquire_id, w.reclaims, w.pause_request::text, w.cancel_request::text, w.paused_actor, w.paused_basis, w.paused_at
 FROM (
     SELECT w.*,

@@ -1,0 +1,4 @@
+-- Push registrations that this transaction has locked.
+DELETE FROM push_registrations p USING unnest($1::text[], $2::text[], $3::text[]) AS n (tenant, run_id, id)
+-- = ANY, not =: so there is no order to join by, and the array alone can drive the plan.
+WHERE p.tenant = ANY (ARRAY[n.tenant]) AND p.run_id = n.run_id AND p.id = n.id

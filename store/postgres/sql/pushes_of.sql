@@ -1,0 +1,9 @@
+-- The push registrations of runs: a few each.
+SELECT
+    p.tenant, p.run_id, p.id, p.workflow_id, p.namespace, p.gate, p.incarnation, p.version, p.created_at, p.takes, p.settings, p.next_seq, p.next_index, p.state,
+    p.next_attempt_at, p.attempts, p.failing_since, p.rejects, p.attempt_no, p.lost, p.error, p.parked_at, p.reason, p.lease_token, p.lease_owner,
+    p.lease_request, p.lease_until, p.lease_revoked, p.ended_token, p.ended_as, p.settle_id, p.settle_outcome, p.unpark_op, p.skipped, p.logged, p.last
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (tenant, run_id, place)
+CROSS JOIN LATERAL (SELECT * FROM push_registrations p WHERE p.tenant = k.tenant AND p.run_id = k.run_id OFFSET 0) p
+-- The caller sorts the runs.
+ORDER BY k.place, p.id
