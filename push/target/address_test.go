@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/push/target"
 )
 
@@ -65,7 +66,7 @@ var allowedNeighbours = []string{
 }
 
 // judge answers by which rule a literal is refused, "" when it is not.
-func judge(t *testing.T, p *target.Policy, namespace target.Namespace, address string) target.Rule {
+func judge(t *testing.T, p *target.Policy, namespace rendezvous.PushNamespace, address string) target.Rule {
 	t.Helper()
 	a := netip.MustParseAddr(address)
 	if a.Is6() {
@@ -81,7 +82,7 @@ func TestPU90FirstAndLastOfEveryRangeAndItsNeighbours(t *testing.T) {
 	for _, table := range [][][2]string{refusedIPv4, refusedIPv6} {
 		for _, row := range table {
 			for _, address := range row {
-				if got := judge(t, p, target.Caller, address); got != target.ForbiddenLiteral {
+				if got := judge(t, p, rendezvous.PushCaller, address); got != target.ForbiddenLiteral {
 					t.Errorf("%s, an end of %v: %q", address, row, got)
 				}
 			}
@@ -90,7 +91,7 @@ func TestPU90FirstAndLastOfEveryRangeAndItsNeighbours(t *testing.T) {
 					continue
 				}
 				neighbours = append(neighbours, next.String())
-				if got := judge(t, p, target.Caller, next.String()); got != "" {
+				if got := judge(t, p, rendezvous.PushCaller, next.String()); got != "" {
 					t.Errorf("%s, next to %v: %q", next, row, got)
 				}
 			}
@@ -121,7 +122,7 @@ func TestPU90TheRowForEverybody(t *testing.T) {
 		"fe80::", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "fd00:ec2::254",
 		"::ffff:169.254.169.254", "::169.254.169.254", "2002:a9fe:a9fe::1", "64:ff9b::169.254.169.254", "2001:0:a9fe:a9fe::1", "2001:0:808:808::5601:5601", "2606:4700::5efe:a9fe:a9fe", "fd00::200:5efe:a9fe:a9fe",
 	} {
-		for _, namespace := range []target.Namespace{target.Caller, target.Operator} {
+		for _, namespace := range []rendezvous.PushNamespace{rendezvous.PushCaller, rendezvous.PushOperator} {
 			if got := judge(t, p, namespace, address); got != target.ForbiddenLiteral {
 				t.Errorf("%s %s: %q", namespace, address, got)
 			}
@@ -131,7 +132,7 @@ func TestPU90TheRowForEverybody(t *testing.T) {
 		"0.0.0.1", "::1", "223.255.255.255", "240.0.0.0", "255.255.255.254", "169.253.255.255", "169.255.0.0", "fe7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "fec0::",
 		"feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "fd00:ec2::253", "fd00:ec2::255", "10.0.0.1", "127.0.0.1", "192.168.0.1", "fd00::1",
 	} {
-		if got := judge(t, p, target.Operator, address); got != "" {
+		if got := judge(t, p, rendezvous.PushOperator, address); got != "" {
 			t.Errorf("operator %s: %q", address, got)
 		}
 	}
@@ -148,12 +149,12 @@ func TestPU91AddressesInOtherForms(t *testing.T) {
 		"ISATAP":     {"2606:4700::5efe:127.0.0.1", "2606:4700::5efe:169.254.169.254", "2606:4700::200:5efe:127.0.0.1", "2606:4700::200:5efe:169.254.169.254"},
 	} {
 		for _, address := range addresses {
-			if got := judge(t, p, target.Caller, address); got != target.ForbiddenLiteral {
+			if got := judge(t, p, rendezvous.PushCaller, address); got != target.ForbiddenLiteral {
 				t.Errorf("%s %s: %q", form, address, got)
 			}
 		}
 	}
-	mapped, err := p.Judge(target.Caller, "https://[::ffff:8.8.8.8]/hook")
+	mapped, err := p.Judge(rendezvous.PushCaller, "https://[::ffff:8.8.8.8]/hook")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func TestPU91NAT64IsAnOption(t *testing.T) {
 		"64:ff9b::1:8.8.8.8":   {target.ForbiddenLiteral, target.ForbiddenLiteral},
 		"2606:4700:4700::1111": {"", ""},
 	} {
-		if got := [2]target.Rule{judge(t, off, target.Caller, address), judge(t, on, target.Caller, address)}; got != want {
+		if got := [2]target.Rule{judge(t, off, rendezvous.PushCaller, address), judge(t, on, rendezvous.PushCaller, address)}; got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
 	}

@@ -6,15 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-)
 
-// Namespace is whose registration a target is of.
-type Namespace string
-
-// The two namespaces.
-const (
-	Caller   Namespace = "caller"
-	Operator Namespace = "operator"
+	"github.com/rendezvous-events/rendezvous"
 )
 
 // AnyPublic among the granted hosts grants every host, as long as it stands for public addresses.
@@ -85,14 +78,14 @@ func parseGrant(text string) (host, error) {
 }
 
 // Judge reads a URL by the rules of a namespace. The error is a *Refusal.
-func (p *Policy) Judge(namespace Namespace, text string) (Target, error) {
+func (p *Policy) Judge(namespace rendezvous.PushNamespace, text string) (Target, error) {
 	t, err := parse(text)
 	if err != nil {
 		return Target{}, &Refusal{Rule: MalformedURL, Reason: "the URL cannot be used: " + err.Error()}
 	}
 	t.namespace = namespace
 	address, isLiteral := t.Literal()
-	caller := namespace == Caller && !p.development(t.host)
+	caller := namespace == rendezvous.PushCaller && !p.development(t.host)
 	switch {
 	case caller && !t.Secure():
 		return Target{}, t.refuse(NotHTTPS, "is to be reached by https")
@@ -133,7 +126,7 @@ func (p *Policy) allows(t Target, address netip.Addr) bool {
 	if p.self(netip.AddrPortFrom(address, t.port)) {
 		return false
 	}
-	if t.namespace == Operator {
+	if t.namespace == rendezvous.PushOperator {
 		return !nobodys(address) || slices.Contains(p.settings.OperatorAllow, address)
 	}
 	switch {

@@ -1,17 +1,21 @@
 package target
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/rendezvous-events/rendezvous"
+)
 
 // Rule names why a target was refused: a closed set. All but [ForbiddenAddress] are what a registration is parked with, as they are.
 type Rule string
 
 // The rules.
 const (
-	MalformedURL     Rule = "malformed_url"
-	NotHTTPS         Rule = "not_https"
-	BadPort          Rule = "bad_port"
-	HostNotGranted   Rule = "host_not_granted"
-	ForbiddenLiteral Rule = "forbidden_literal"
+	MalformedURL          = Rule(rendezvous.ParkMalformedURL)
+	NotHTTPS              = Rule(rendezvous.ParkNotHTTPS)
+	BadPort               = Rule(rendezvous.ParkBadPort)
+	HostNotGranted        = Rule(rendezvous.ParkHostNotGranted)
+	ForbiddenLiteral      = Rule(rendezvous.ParkForbiddenLiteral)
 	ForbiddenAddress Rule = "forbidden_address" // the name stands for an address that is refused
 )
 
@@ -24,6 +28,11 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string { return string(r.Rule) + ": " + r.Reason }
+
+// Park is the reason a registration is parked with at once; false for [ForbiddenAddress], which is tried again.
+func (r *Refusal) Park() (rendezvous.ParkReason, bool) {
+	return rendezvous.ParkReason(r.Rule), r.Rule != ForbiddenAddress
+}
 
 func (t Target) refuse(rule Rule, reason string) *Refusal {
 	return &Refusal{Rule: rule, Host: t.Host(), Reason: t.Host() + " " + reason}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"syscall"
+
+	"github.com/rendezvous-events/rendezvous"
 )
 
 // MaxAddresses is how many addresses, A and AAAA together, a name may have.
@@ -57,7 +59,7 @@ func lookup(ctx context.Context, t Target, resolver Resolver) ([]netip.Addr, err
 		return loopbackAddresses, nil
 	}
 	name := t.Host()
-	if t.namespace == Caller {
+	if t.namespace == rendezvous.PushCaller {
 		name += "."
 	}
 	return resolver.LookupNetIP(ctx, "ip", name)

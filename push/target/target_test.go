@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/push/target"
 )
 
@@ -31,10 +32,13 @@ func rule(t *testing.T, err error) target.Rule {
 	if !errors.As(err, &refused) {
 		t.Fatalf("not a refusal: %v", err)
 	}
+	if reason, parks := refused.Park(); parks != reason.Known() || parks == (refused.Rule == target.ForbiddenAddress) {
+		t.Errorf("%v parks %v as %q", err, parks, reason)
+	}
 	return refused.Rule
 }
 
-func judged(t *testing.T, p *target.Policy, namespace target.Namespace, url string) target.Target {
+func judged(t *testing.T, p *target.Policy, namespace rendezvous.PushNamespace, url string) target.Target {
 	t.Helper()
 	got, err := p.Judge(namespace, url)
 	if err != nil {
@@ -43,7 +47,7 @@ func judged(t *testing.T, p *target.Policy, namespace target.Namespace, url stri
 	return got
 }
 
-func expect(t *testing.T, p *target.Policy, namespace target.Namespace, urls map[string]target.Rule) {
+func expect(t *testing.T, p *target.Policy, namespace rendezvous.PushNamespace, urls map[string]target.Rule) {
 	t.Helper()
 	for url, want := range urls {
 		_, err := p.Judge(namespace, url)
@@ -74,7 +78,7 @@ func (n *names) LookupNetIP(_ context.Context, network, name string) ([]netip.Ad
 
 func TestPU85OnlyTheGrantedHost(t *testing.T) {
 	p := policy(t, target.Settings{CallerHosts: []string{"hooks.example.com"}})
-	expect(t, p, target.Caller, map[string]target.Rule{
+	expect(t, p, rendezvous.PushCaller, map[string]target.Rule{
 		"https://hooks.example.com/":              "",
 		"https://hooks.example.com:8443/a?b=c":    "",
 		"HTTPS://hooks.example.com":               "",
@@ -93,7 +97,7 @@ func TestPU85OnlyTheGrantedHost(t *testing.T) {
 func TestPU85TheDefaultRefusesAndNamesTheSetting(t *testing.T) {
 	p := policy(t, target.Settings{})
 	for _, url := range []string{"https://hooks.example.com/secret?key=1", "https://10.0.0.1/secret", "https://[2606:4700::1]/secret"} {
-		_, err := p.Judge(target.Caller, url)
+		_, err := p.Judge(rendezvous.PushCaller, url)
 		if rule(t, err) != target.HostNotGranted || !strings.Contains(err.Error(), "push.caller_hosts") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", url, err)
 		}
@@ -102,7 +106,7 @@ func TestPU85TheDefaultRefusesAndNamesTheSetting(t *testing.T) {
 
 func TestPU85AnyHostWhenPublicIsGranted(t *testing.T) {
 	p := policy(t, target.Settings{CallerHosts: []string{"public"}})
-	expect(t, p, target.Caller, map[string]target.Rule{"https://anything.example/": "", "https://8.8.8.8/": "", "http://anything.example/": target.NotHTTPS})
+	expect(t, p, rendezvous.PushCaller, map[string]target.Rule{"https://anything.example/": "", "https://8.8.8.8/": "", "http://anything.example/": target.NotHTTPS})
 }
 
 // PU-85: grants that would not mean what they seem to stop the start.
@@ -135,7 +139,7 @@ func TestPU86InternationalNames(t *testing.T) {
 		for _, url := range []string{
 			"https://bücher.example/", "https://xn--bcher-kva.example/", "https://XN--BCHER-KVA.EXAMPLE/", "https://BÜCHER.Example./", "https://bücher。example/", "https://ｂücher.example/",
 		} {
-			got, err := p.Judge(target.Caller, url)
+			got, err := p.Judge(rendezvous.PushCaller, url)
 			if err != nil || got.Host() != "xn--bcher-kva.example" || got.Authority() != "xn--bcher-kva.example" {
 				t.Errorf("grant %s, %s: %q, %v", grant, url, got.Host(), err)
 			}
@@ -143,12 +147,12 @@ func TestPU86InternationalNames(t *testing.T) {
 	}
 	// Non-transitional: ß is itself, and not ss.
 	p := policy(t, target.Settings{CallerHosts: []string{"straße.example"}})
-	expect(t, p, target.Caller, map[string]target.Rule{"https://straße.example/": "", "https://xn--strae-oqa.example/": "", "https://strasse.example/": target.HostNotGranted})
+	expect(t, p, rendezvous.PushCaller, map[string]target.Rule{"https://straße.example/": "", "https://xn--strae-oqa.example/": "", "https://strasse.example/": target.HostNotGranted})
 }
 
 func TestPU87WhatIsWrongWithTheURL(t *testing.T) {
 	p := policy(t, target.Settings{CallerHosts: []string{"hooks.example.com", "public"}})
-	expect(t, p, target.Caller, map[string]target.Rule{
+	expect(t, p, rendezvous.PushCaller, map[string]target.Rule{
 		"http://hooks.example.com/":                        target.NotHTTPS,
 		"https://hooks.example.com:8080/":                  target.BadPort,
 		"https://hooks.example.com:80/":                    target.BadPort,
@@ -231,12 +235,12 @@ func TestPU8RefusalsShowTheHostAtMost(t *testing.T) {
 		"http://hooks.example.com/s3cr3t?s3cr3t", "https://other.example/s3cr3t?s3cr3t", "https://hooks.example.com:81/s3cr3t", "https://10.0.0.1/s3cr3t", "https://u:s3cr3t@hooks.example.com/",
 		"https://hooks.example.com/s3cr3t#s3cr3t", "https://s3cr3t s/",
 	} {
-		_, err := p.Judge(target.Caller, url)
+		_, err := p.Judge(rendezvous.PushCaller, url)
 		if rule(t, err) == "" || strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "s3cr3t") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	good := judged(t, p, target.Caller, "https://hooks.example.com/s3cr3t?s3cr3t")
+	good := judged(t, p, rendezvous.PushCaller, "https://hooks.example.com/s3cr3t?s3cr3t")
 	if shown := fmt.Sprintf("%v %+v %s %#v", good, good, good, good); strings.Contains(shown, "s3cr3t") {
 		t.Errorf("a target shows its path: %s", shown)
 	}
@@ -252,12 +256,12 @@ func TestPartsOfATarget(t *testing.T) {
 		"https://[2606:4700:0::1]:8443/x":           {"/x", "[2606:4700::1]:8443", "https://[2606:4700::1]:8443", "2606:4700::1"},
 		"https://[2606:4700::1]/x":                  {"/x", "[2606:4700::1]", "https://[2606:4700::1]:443", "2606:4700::1"},
 	} {
-		got := judged(t, p, target.Caller, url)
-		if parts := [4]string{got.RequestTarget(), got.Authority(), got.Origin(), got.Host()}; parts != want || !got.Secure() || got.Scheme() != "https" || got.Namespace() != target.Caller {
+		got := judged(t, p, rendezvous.PushCaller, url)
+		if parts := [4]string{got.RequestTarget(), got.Authority(), got.Origin(), got.Host()}; parts != want || !got.Secure() || got.Scheme() != "https" || got.Namespace() != rendezvous.PushCaller {
 			t.Errorf("%s: %q, want %q", url, parts, want)
 		}
 	}
-	plain := judged(t, p, target.Operator, "http://receiver:80/x")
+	plain := judged(t, p, rendezvous.PushOperator, "http://receiver:80/x")
 	if plain.Authority() != "receiver" || plain.Secure() || plain.Port() != 80 {
 		t.Errorf("plain http: %q, port %d", plain.Authority(), plain.Port())
 	}
@@ -270,13 +274,13 @@ func TestPU88OneRefusedAddressRefusesTheName(t *testing.T) {
 		"mapped.example": {"::ffff:8.8.4.4"}, "mappedbad.example": {"::ffff:10.0.0.1"}, "zone.example": {"fe80::1%eth0"}, "none.example": {},
 	}}
 	for name, want := range map[string][]string{"good.example": {"8.8.8.8", "2606:4700::1"}, "mapped.example": {"8.8.4.4"}} {
-		got, err := p.Resolve(t.Context(), judged(t, p, target.Caller, "https://"+name+"/"), dns)
+		got, err := p.Resolve(t.Context(), judged(t, p, rendezvous.PushCaller, "https://"+name+"/"), dns)
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 	for name, address := range map[string]string{"loop.example": "127.0.0.1", "mixed.example": "10.0.0.1", "mappedbad.example": "::ffff:10.0.0.1", "zone.example": "fe80::1%eth0"} {
-		got, err := p.Resolve(t.Context(), judged(t, p, target.Caller, "https://"+name+"/"), dns)
+		got, err := p.Resolve(t.Context(), judged(t, p, rendezvous.PushCaller, "https://"+name+"/"), dns)
 		var refused *target.Refusal
 		if !errors.As(err, &refused) || refused.Rule != target.ForbiddenAddress || refused.Address != netip.MustParseAddr(address) || got != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
@@ -286,11 +290,11 @@ func TestPU88OneRefusedAddressRefusesTheName(t *testing.T) {
 			t.Errorf("%s: the refusal tells what is inside: %v", name, err)
 		}
 	}
-	if _, err := p.Resolve(t.Context(), judged(t, p, target.Caller, "https://none.example/"), dns); !errors.Is(err, target.ErrNoAddress) {
+	if _, err := p.Resolve(t.Context(), judged(t, p, rendezvous.PushCaller, "https://none.example/"), dns); !errors.Is(err, target.ErrNoAddress) {
 		t.Errorf("an empty answer: %v", err)
 	}
 	var failed *net.DNSError
-	if _, err := p.Resolve(t.Context(), judged(t, p, target.Caller, "https://unknown.example/"), dns); !errors.As(err, &failed) {
+	if _, err := p.Resolve(t.Context(), judged(t, p, rendezvous.PushCaller, "https://unknown.example/"), dns); !errors.As(err, &failed) {
 		t.Errorf("an unknown name: %v", err)
 	}
 }
@@ -302,10 +306,10 @@ func TestPU88NoMoreThan32Addresses(t *testing.T) {
 		dns.addresses["many.example"] = append(dns.addresses["many.example"], fmt.Sprintf("8.8.8.%d", i))
 	}
 	dns.addresses["enough.example"] = dns.addresses["many.example"][:32]
-	if got, err := p.Resolve(t.Context(), judged(t, p, target.Caller, "https://enough.example/"), dns); err != nil || len(got) != 32 {
+	if got, err := p.Resolve(t.Context(), judged(t, p, rendezvous.PushCaller, "https://enough.example/"), dns); err != nil || len(got) != 32 {
 		t.Errorf("32 addresses: %d, %v", len(got), err)
 	}
-	if _, err := p.Resolve(t.Context(), judged(t, p, target.Caller, "https://many.example/"), dns); !errors.Is(err, target.ErrManyAddresses) {
+	if _, err := p.Resolve(t.Context(), judged(t, p, rendezvous.PushCaller, "https://many.example/"), dns); !errors.Is(err, target.ErrManyAddresses) {
 		t.Errorf("33 addresses: %v", err)
 	}
 }
@@ -313,8 +317,8 @@ func TestPU88NoMoreThan32Addresses(t *testing.T) {
 // PU-88, PU-89: the hook alone, whatever was judged before.
 func TestPU88TheSocketHookAloneRefuses(t *testing.T) {
 	p := policy(t, target.Settings{CallerHosts: []string{"public"}})
-	caller := p.Control(judged(t, p, target.Caller, "https://hooks.example.com/"))
-	operator := p.Control(judged(t, p, target.Operator, "https://hooks.example.com/"))
+	caller := p.Control(judged(t, p, rendezvous.PushCaller, "https://hooks.example.com/"))
+	operator := p.Control(judged(t, p, rendezvous.PushOperator, "https://hooks.example.com/"))
 	for address, want := range map[string][2]target.Rule{
 		"8.8.8.8:443":            {"", ""},
 		"[2606:4700::1]:443":     {"", ""},
@@ -331,7 +335,7 @@ func TestPU88TheSocketHookAloneRefuses(t *testing.T) {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
 	}
-	dialer := net.Dialer{Control: p.Control(judged(t, p, target.Caller, "https://hooks.example.com/"))}
+	dialer := net.Dialer{Control: p.Control(judged(t, p, rendezvous.PushCaller, "https://hooks.example.com/"))}
 	if _, err := dialer.DialContext(t.Context(), "tcp", "127.0.0.1:443"); rule(t, err) != target.ForbiddenAddress {
 		t.Errorf("a dialer with the hook: %v", err)
 	}
@@ -339,14 +343,14 @@ func TestPU88TheSocketHookAloneRefuses(t *testing.T) {
 
 func TestPU92AddressesAreNotLookedUp(t *testing.T) {
 	p := policy(t, target.Settings{CallerHosts: []string{"public"}})
-	expect(t, p, target.Caller, map[string]target.Rule{"https://[fd00::1]/": target.ForbiddenLiteral, "https://[::1]/": target.ForbiddenLiteral, "https://[2606:4700::1]/": ""})
+	expect(t, p, rendezvous.PushCaller, map[string]target.Rule{"https://[fd00::1]/": target.ForbiddenLiteral, "https://[::1]/": target.ForbiddenLiteral, "https://[2606:4700::1]/": ""})
 	exact := policy(t, target.Settings{CallerHosts: []string{"hooks.example.com"}})
-	expect(t, exact, target.Caller, map[string]target.Rule{"https://[fd00::1]/": target.ForbiddenLiteral, "https://[2606:4700::1]/": target.HostNotGranted})
+	expect(t, exact, rendezvous.PushCaller, map[string]target.Rule{"https://[fd00::1]/": target.ForbiddenLiteral, "https://[2606:4700::1]/": target.HostNotGranted})
 	granted := policy(t, target.Settings{CallerHosts: []string{"[2606:4700::1]", "[fd00::1]"}})
-	expect(t, granted, target.Caller, map[string]target.Rule{"https://[2606:4700:0:0::1]/": "", "https://[fd00::1]/": target.ForbiddenLiteral})
+	expect(t, granted, rendezvous.PushCaller, map[string]target.Rule{"https://[2606:4700:0:0::1]/": "", "https://[fd00::1]/": target.ForbiddenLiteral})
 	dns := &names{}
 	for _, url := range []string{"https://[2606:4700::1]/", "https://8.8.8.8/"} {
-		if got, err := p.Resolve(t.Context(), judged(t, p, target.Caller, url), dns); err != nil || len(got) != 1 || len(dns.asked) > 0 {
+		if got, err := p.Resolve(t.Context(), judged(t, p, rendezvous.PushCaller, url), dns); err != nil || len(got) != 1 || len(dns.asked) > 0 {
 			t.Errorf("%s: %v, %v, asked %v", url, got, err, dns.asked)
 		}
 	}
@@ -355,7 +359,7 @@ func TestPU92AddressesAreNotLookedUp(t *testing.T) {
 func TestPU93DevLoopbackIsForGrantedLoopbackOnly(t *testing.T) {
 	hosts := []string{"localhost", "app.localhost", "127.0.0.1", "[::1]", "hooks.example.com", "192.168.0.1"}
 	on := policy(t, target.Settings{CallerHosts: hosts, DevLoopback: true})
-	expect(t, on, target.Caller, map[string]target.Rule{
+	expect(t, on, rendezvous.PushCaller, map[string]target.Rule{
 		"http://localhost:3000/": "", "https://localhost:3000/": "", "http://LOCALHOST./": "", "http://app.localhost:1/": "", "http://127.0.0.1:8080/": "", "http://[::1]:8080/": "",
 		"http://other.localhost/": target.NotHTTPS, "https://other.localhost/": target.HostNotGranted,
 		"http://127.0.0.2/": target.NotHTTPS, "https://127.0.0.2/": target.ForbiddenLiteral,
@@ -363,47 +367,47 @@ func TestPU93DevLoopbackIsForGrantedLoopbackOnly(t *testing.T) {
 		"http://notlocalhost/": target.NotHTTPS, "http://localhost.example.com/": target.NotHTTPS,
 	})
 	off := policy(t, target.Settings{CallerHosts: hosts})
-	expect(t, off, target.Caller, map[string]target.Rule{
+	expect(t, off, rendezvous.PushCaller, map[string]target.Rule{
 		"http://localhost:3000/": target.NotHTTPS, "https://localhost:3000/": target.BadPort, "https://127.0.0.1/": target.ForbiddenLiteral, "https://[::1]/": target.ForbiddenLiteral,
 	})
 	anybody := policy(t, target.Settings{CallerHosts: []string{"public"}, DevLoopback: true})
-	expect(t, anybody, target.Caller, map[string]target.Rule{"http://localhost/": target.NotHTTPS, "http://127.0.0.1/": target.NotHTTPS, "https://127.0.0.1/": target.ForbiddenLiteral})
+	expect(t, anybody, rendezvous.PushCaller, map[string]target.Rule{"http://localhost/": target.NotHTTPS, "http://127.0.0.1/": target.NotHTTPS, "https://127.0.0.1/": target.ForbiddenLiteral})
 
 	dns := &names{addresses: map[string][]string{"localhost": {"8.8.8.8"}, "hooks.example.com": {"127.0.0.1"}}}
 	for _, url := range []string{"http://localhost:3000/", "http://app.localhost:3000/"} {
-		got, err := on.Resolve(t.Context(), judged(t, on, target.Caller, url), dns)
+		got, err := on.Resolve(t.Context(), judged(t, on, rendezvous.PushCaller, url), dns)
 		if err != nil || fmt.Sprint(got) != "[127.0.0.1 ::1]" || len(dns.asked) > 0 {
 			t.Errorf("%s: %v, %v, asked %v", url, got, err, dns.asked)
 		}
 	}
-	if err := on.Control(judged(t, on, target.Caller, "http://localhost:3000/"))("tcp", "127.0.0.1:3000", nil); err != nil {
+	if err := on.Control(judged(t, on, rendezvous.PushCaller, "http://localhost:3000/"))("tcp", "127.0.0.1:3000", nil); err != nil {
 		t.Errorf("the hook: %v", err)
 	}
-	if _, err := on.Resolve(t.Context(), judged(t, on, target.Caller, "https://hooks.example.com/"), dns); rule(t, err) != target.ForbiddenAddress {
+	if _, err := on.Resolve(t.Context(), judged(t, on, rendezvous.PushCaller, "https://hooks.example.com/"), dns); rule(t, err) != target.ForbiddenAddress {
 		t.Errorf("a granted public name that stands for loopback: %v", err)
 	}
-	if _, err := off.Resolve(t.Context(), judged(t, off, target.Caller, "https://localhost/"), dns); rule(t, err) != target.ForbiddenAddress {
+	if _, err := off.Resolve(t.Context(), judged(t, off, rendezvous.PushCaller, "https://localhost/"), dns); rule(t, err) != target.ForbiddenAddress {
 		t.Errorf("localhost without the setting: %v", err)
 	}
 }
 
 func TestPU94OperatorsAreExemptFromAllButTheLastRow(t *testing.T) {
 	p := policy(t, target.Settings{})
-	expect(t, p, target.Operator, map[string]target.Rule{
+	expect(t, p, rendezvous.PushOperator, map[string]target.Rule{
 		"http://10.0.0.1:9000/x": "", "http://receiver:8080/": "", "http://127.0.0.1/": "", "https://anything.example:1/": "", "http://[fd00::1]/": "",
 		"http://169.254.169.254/latest": target.ForbiddenLiteral, "http://[fd00:ec2::254]/": target.ForbiddenLiteral, "http://0.0.0.0/": target.ForbiddenLiteral,
 		"http://user@10.0.0.1/": target.MalformedURL, "http://10.0.0.1/#x": target.MalformedURL, "gopher://10.0.0.1/": target.MalformedURL, "http://0x7f.1/": target.MalformedURL,
 	})
 	dns := &names{addresses: map[string][]string{"inside": {"10.0.0.1"}, "metadata": {"169.254.169.254"}}}
-	if got, err := p.Resolve(t.Context(), judged(t, p, target.Operator, "http://inside/"), dns); err != nil || len(got) != 1 {
+	if got, err := p.Resolve(t.Context(), judged(t, p, rendezvous.PushOperator, "http://inside/"), dns); err != nil || len(got) != 1 {
 		t.Errorf("a private name: %v, %v", got, err)
 	}
-	if _, err := p.Resolve(t.Context(), judged(t, p, target.Operator, "http://metadata/"), dns); rule(t, err) != target.ForbiddenAddress {
+	if _, err := p.Resolve(t.Context(), judged(t, p, rendezvous.PushOperator, "http://metadata/"), dns); rule(t, err) != target.ForbiddenAddress {
 		t.Errorf("a name of the metadata service: %v", err)
 	}
 	lifted := policy(t, target.Settings{CallerHosts: []string{"public"}, OperatorAllow: []netip.Addr{netip.MustParseAddr("169.254.10.1")}})
-	expect(t, lifted, target.Operator, map[string]target.Rule{"http://169.254.10.1/": "", "http://169.254.10.2/": target.ForbiddenLiteral})
-	expect(t, lifted, target.Caller, map[string]target.Rule{"https://169.254.10.1/": target.ForbiddenLiteral})
+	expect(t, lifted, rendezvous.PushOperator, map[string]target.Rule{"http://169.254.10.1/": "", "http://169.254.10.2/": target.ForbiddenLiteral})
+	expect(t, lifted, rendezvous.PushCaller, map[string]target.Rule{"https://169.254.10.1/": target.ForbiddenLiteral})
 }
 
 func TestPU94AllowNetworksLiftsTheTableOnly(t *testing.T) {
@@ -411,12 +415,12 @@ func TestPU94AllowNetworksLiftsTheTableOnly(t *testing.T) {
 		CallerHosts:   []string{"inside.example", "10.1.2.3", "169.254.169.254"},
 		AllowNetworks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd00::/8")},
 	})
-	expect(t, p, target.Caller, map[string]target.Rule{
+	expect(t, p, rendezvous.PushCaller, map[string]target.Rule{
 		"https://10.1.2.3/": "", "http://10.1.2.3/": target.NotHTTPS, "https://10.1.2.3:9000/": target.BadPort, "https://10.1.2.4/": target.HostNotGranted, "https://10.2.0.1/": target.ForbiddenLiteral,
 		"https://169.254.169.254/": target.ForbiddenLiteral,
 	})
 	dns := &names{addresses: map[string][]string{"inside.example": {"10.1.0.1", "fd00::1"}}}
-	inside := judged(t, p, target.Caller, "https://inside.example/")
+	inside := judged(t, p, rendezvous.PushCaller, "https://inside.example/")
 	if got, err := p.Resolve(t.Context(), inside, dns); err != nil || len(got) != 2 {
 		t.Errorf("allowed networks: %v, %v", got, err)
 	}
@@ -430,7 +434,7 @@ func TestPU94AllowNetworksLiftsTheTableOnly(t *testing.T) {
 func TestCallersNamesAreLookedUpAsTheyStand(t *testing.T) {
 	p := policy(t, target.Settings{CallerHosts: []string{"public"}})
 	dns := &names{addresses: map[string][]string{"receiver": {"8.8.8.8"}}}
-	for _, namespace := range []target.Namespace{target.Caller, target.Operator} {
+	for _, namespace := range []rendezvous.PushNamespace{rendezvous.PushCaller, rendezvous.PushOperator} {
 		if _, err := p.Resolve(t.Context(), judged(t, p, namespace, "https://receiver/"), dns); err != nil {
 			t.Error(err)
 		}
@@ -442,8 +446,8 @@ func TestCallersNamesAreLookedUpAsTheyStand(t *testing.T) {
 
 func TestThePlanesOwnListenersAreRefused(t *testing.T) {
 	p := policy(t, target.Settings{CallerHosts: []string{"public"}, Self: []netip.AddrPort{netip.MustParseAddrPort("8.8.8.8:443"), netip.MustParseAddrPort("[::]:9000"), netip.MustParseAddrPort("[::ffff:10.0.0.1]:80")}})
-	expect(t, p, target.Caller, map[string]target.Rule{"https://8.8.8.8/": target.ForbiddenLiteral, "https://8.8.8.8:8443/": "", "https://8.8.4.4/": ""})
-	expect(t, p, target.Operator, map[string]target.Rule{
+	expect(t, p, rendezvous.PushCaller, map[string]target.Rule{"https://8.8.8.8/": target.ForbiddenLiteral, "https://8.8.8.8:8443/": "", "https://8.8.4.4/": ""})
+	expect(t, p, rendezvous.PushOperator, map[string]target.Rule{
 		"https://8.8.8.8/": target.ForbiddenLiteral, "http://127.0.0.1:9000/": target.ForbiddenLiteral, "http://[fd00::1]:9000/": target.ForbiddenLiteral, "http://127.0.0.1:9001/": "", "http://10.0.0.1/": target.ForbiddenLiteral,
 	})
 }
@@ -457,12 +461,12 @@ func FuzzJudge(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, url string) {
-		got, err := p.Judge(target.Caller, url)
+		got, err := p.Judge(rendezvous.PushCaller, url)
 		if rule(t, err) != "" {
 			return
 		}
 		// What passes is canonical: read again from its own parts it is the same target.
-		again, err := p.Judge(target.Caller, got.Origin()+got.RequestTarget())
+		again, err := p.Judge(rendezvous.PushCaller, got.Origin()+got.RequestTarget())
 		if err != nil || again != got {
 			t.Errorf("%q: %#v, again %#v, %v", url, got, again, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/rendezvous-events/rendezvous"
 )
 
 // MaxURL is how many bytes a URL may have.
@@ -17,7 +19,7 @@ type Target struct {
 	host      host
 	port      uint16
 	request   string // path and query, byte for byte
-	namespace Namespace
+	namespace rendezvous.PushNamespace
 }
 
 // Scheme is http or https.
@@ -52,7 +54,7 @@ func (t Target) Origin() string {
 func (t Target) RequestTarget() string { return t.request }
 
 // Namespace is whose rules it was judged by.
-func (t Target) Namespace() Namespace { return t.namespace }
+func (t Target) Namespace() rendezvous.PushNamespace { return t.namespace }
 
 // String is the origin: a target that is printed shows neither path nor query.
 func (t Target) String() string { return t.Origin() }
