@@ -84,6 +84,3 @@ func (p *Policy) Control(t Target) func(network, address string, _ syscall.RawCo
 		return nil
 	}
 }
-
-// Allows reports whether a connection that was made to the address before may carry a request to the target now.
-func (p *Policy) Allows(t Target, address netip.Addr) bool { return p.allows(t, address) }
