@@ -60,8 +60,18 @@ func (e *Error) Error() string { return e.Code + ": " + e.Text }
 // Unwrap is the cause. Its text may hold addresses.
 func (e *Error) Unwrap() error { return e.cause }
 
+// Unusable says that a registration cannot be sent for as it is: it is parked at once, for that reason.
+func Unusable(park rendezvous.ParkReason, code, text string, cause error) *Error {
+	return &Error{Class: rendezvous.ClassConfig, Code: code, Park: park, Text: clean(text), cause: cause}
+}
+
+// Failed is an error of any other class.
+func Failed(class rendezvous.PushClass, code, text string, cause error) *Error {
+	return &Error{Class: class, Code: code, Text: clean(text), cause: cause}
+}
+
 func silent(code, text string, cause error) *Error {
-	return &Error{Class: rendezvous.ClassSilent, Code: code, Text: clean(text), cause: cause}
+	return Failed(rendezvous.ClassSilent, code, text, cause)
 }
 
 // clean is text as a log entry may hold it: one line of valid UTF-8, within the bound of an entry's error.

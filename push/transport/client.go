@@ -80,7 +80,7 @@ func (c *Client) Do(ctx context.Context, r Request) Attempt {
 	switch {
 	case a.Err == nil || a.Err.Class == rendezvous.ClassConfig:
 	case ctx.Err() != nil:
-		a.Err = &Error{Class: rendezvous.ClassOwn, Code: CodeCancelled, Text: "the request was given up", cause: context.Cause(ctx)}
+		a.Err = Failed(rendezvous.ClassOwn, CodeCancelled, "the request was given up", context.Cause(ctx))
 	case all.Err() != nil:
 		a.Err = silent(CodeTimeout, "the request was not answered within "+r.Timeout.String(), context.Cause(all))
 	}
@@ -120,9 +120,8 @@ func refused(err error) *Error {
 	if !errors.As(err, &r) {
 		return nil
 	}
-	e := &Error{Class: rendezvous.ClassForbidden, Code: string(r.Rule), Text: clean(r.Reason), cause: err}
 	if reason, parks := r.Park(); parks {
-		e.Class, e.Park = rendezvous.ClassConfig, reason
+		return Unusable(reason, string(r.Rule), r.Reason, err)
 	}
-	return e
+	return Failed(rendezvous.ClassForbidden, string(r.Rule), r.Reason, err)
 }

@@ -109,7 +109,7 @@ func (c *Client) dialWithin(ctx context.Context, d time.Duration, dialer *net.Di
 func (c *Client) tlsConfig(t target.Target, own rendezvous.PushTLS) (*tls.Config, *Error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.Host(), NextProtos: []string{"http/1.1"}, Time: c.clock.Now}
 	unusable := func(what string, err error) *Error {
-		return &Error{Class: rendezvous.ClassConfig, Code: CodeBadKey, Park: rendezvous.ParkBadKey, Text: what, cause: err}
+		return Unusable(rendezvous.ParkBadKey, CodeBadKey, what, err)
 	}
 	if own.Authorities != "" {
 		config.RootCAs = x509.NewCertPool()

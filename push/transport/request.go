@@ -57,7 +57,7 @@ func (r Request) head(t target.Target) ([]byte, *Error) {
 	b = append(b, r.Method+" "+t.RequestTarget()+" HTTP/1.1\r\nHost: "+t.Authority()+"\r\n"...)
 	for _, h := range r.Headers {
 		if !validName(h.Name) || !validValue(h.Value) || own(h.Name) {
-			return nil, &Error{Class: rendezvous.ClassConfig, Code: CodeBadHeader, Park: rendezvous.ParkBadHeader, Text: "a header cannot be sent as it is"}
+			return nil, Unusable(rendezvous.ParkBadHeader, CodeBadHeader, "a header cannot be sent as it is", nil)
 		}
 		b = append(append(append(append(b, h.Name...), ": "...), h.Value...), "\r\n"...)
 	}
