@@ -27,6 +27,9 @@ type Attempt struct {
 	Complete bool                 // that is all of it
 }
 
+// Unknown reports whether the receiver may have taken the message though there is no answer.
+func (a Attempt) Unknown() bool { return a.Err != nil && a.Written }
+
 // Error says why there is no status. Its text shows neither path nor query nor an address, and is made for a log entry.
 type Error struct {
 	Class rendezvous.PushClass

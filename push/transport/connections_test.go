@@ -188,6 +188,9 @@ func TestAnotherPolicyClosesIdleConnections(t *testing.T) {
 	c.SetPolicy(inside(t)) // while a request is on its way: it is answered, and its connection serves no other
 	during <- struct{}{}
 	expectStatus(t, <-done, 204)
+	if n := c.Idle(); n != 0 {
+		t.Errorf("%d connections of the policy before are kept", n)
+	}
 	expectStatus(t, c.Do(t.Context(), operator(r.plain("/"))), 204)
 	if connections, _ := r.seen(); connections != 3 {
 		t.Errorf("%d connections, want one for each policy", connections)
@@ -269,7 +272,7 @@ func TestPU83ACertificateThatMustBePresentedIs(t *testing.T) {
 func TestPU83WhatTLSRefuses(t *testing.T) {
 	trust, stranger := newAuthority(t), newAuthority(t)
 	old := trust.serve(t, "hooks.test")
-	old.MaxVersion = tls.VersionTLS11
+	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	minimal := trust.serve(t, "hooks.test")
 	minimal.MaxVersion = tls.VersionTLS12
 	for name, c := range map[string]struct {

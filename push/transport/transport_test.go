@@ -423,7 +423,7 @@ func TestPU69ARequestIsNeverSentTwice(t *testing.T) {
 	expectStatus(t, c.Do(t.Context(), operator(r.plain("/1"))), 204)
 	a := c.Do(t.Context(), operator(r.plain("/2")))
 	expectError(t, a, rendezvous.ClassSilent, transport.CodeDisconnected, true)
-	if connections, heads := r.seen(); connections != 1 || len(heads) != 2 || !a.Reused {
+	if connections, heads := r.seen(); connections != 1 || len(heads) != 2 || !a.Reused || !a.Unknown() {
 		t.Errorf("%d connections, %d requests, reused %v", connections, len(heads), a.Reused)
 	}
 }
