@@ -28,7 +28,7 @@ func TestTokensAreBounded(t *testing.T) {
 	for i := range most {
 		put("more", i, time.Hour)
 	}
-	if n := len(tokens.kept); n != most {
+	if n := len(tokens.kept); n > most || n < most-most/10 {
 		t.Errorf("%d kept, %d may be", n, most)
 	}
 	if _, ok := tokens.kept[Key{Run: fmt.Sprint("more", most-1)}]; !ok {

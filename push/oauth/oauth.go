@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -114,17 +115,15 @@ func (t *Tokens) put(key Key, fresh token) {
 	t.kept[key] = fresh
 }
 
-// makeRoom forgets what has expired, or else any one: it is fetched again.
+// makeRoom forgets what has expired, and where that is not a tenth of all, any others: they are fetched again. So it is seldom called.
 func (t *Tokens) makeRoom() {
 	now := t.clock.Now()
-	var last Key
-	for key, kept := range t.kept {
-		if last = key; !now.Before(kept.expires) {
-			delete(t.kept, key)
+	maps.DeleteFunc(t.kept, func(_ Key, kept token) bool { return !now.Before(kept.expires) })
+	for key := range t.kept {
+		if len(t.kept) <= most-most/10 {
+			return
 		}
-	}
-	if len(t.kept) >= most {
-		delete(t.kept, last)
+		delete(t.kept, key)
 	}
 }
 

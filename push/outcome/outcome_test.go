@@ -149,6 +149,19 @@ func TestPU61AdviceIsAFloor(t *testing.T) {
 	}
 }
 
+// PU-62: a date is measured from the answer's own Date, so a receiver's clock may be an hour off.
+func TestPU62ADateIsMeasuredByTheReceiversClock(t *testing.T) {
+	const form = "Mon, 02 Jan 2006 15:04:05 GMT"
+	for _, off := range []time.Duration{-time.Hour, 0, time.Hour} {
+		theirs := at.Truncate(time.Second).Add(off)
+		h := header("Date", theirs.Format(form), "Retry-After", theirs.Add(90*time.Second).Format(form))
+		result := outcome.Result{Class: rendezvous.ClassThrottled, At: at, Advice: outcome.ReadAdvice(h, at, outcome.DefaultAdviceCap)}
+		if got := outcome.Decide(outcome.State{}, result, defaults, draws(t, 0, 0)); !got.Next.Equal(at.Add(90 * time.Second)) {
+			t.Errorf("%v off: %v", off, got.Next.Sub(at))
+		}
+	}
+}
+
 func TestPU61WhatIsAdvice(t *testing.T) {
 	const most = 24 * time.Hour
 	now := time.Date(2026, 11, 29, 16, 0, 0, 250_000_001, time.UTC)
