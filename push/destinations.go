@@ -19,7 +19,12 @@ type Destination struct {
 }
 
 // Destinations are the operator's push destinations as they are configured now. A reload replaces them all; it is safe for concurrent use.
-type Destinations struct{ now atomic.Pointer[map[string]rendezvous.Registration] }
+type Destinations struct{ now atomic.Pointer[configured] }
+
+type configured struct {
+	known  []rendezvous.Destination
+	byName map[string]rendezvous.Registration
+}
 
 // NewDestinations judges a list: any fault is an error that names the destination (PU-6).
 func NewDestinations(list []Destination, now time.Time) (*Destinations, error) {
@@ -33,7 +38,8 @@ func (d *Destinations) Replace(list []Destination, now time.Time) error {
 	for i, e := range list {
 		known[i] = e.Destination
 	}
-	if _, err := rendezvous.CheckDestinations(known); err != nil {
+	known, err := rendezvous.CheckDestinations(known)
+	if err != nil {
 		return err
 	}
 	byName := make(map[string]rendezvous.Registration, len(list))
@@ -48,16 +54,19 @@ func (d *Destinations) Replace(list []Destination, now time.Time) error {
 		}
 		byName[e.Name] = checked
 	}
-	d.now.Store(&byName)
+	d.now.Store(&configured{known, byName})
 	return nil
 }
 
+// Known is what a store is told of them.
+func (d *Destinations) Known() []rendezvous.Destination { return d.now.Load().known }
+
 // Any reports whether there is one.
-func (d *Destinations) Any() bool { return len(*d.now.Load()) > 0 }
+func (d *Destinations) Any() bool { return len(d.now.Load().known) > 0 }
 
 // Lookup answers what is configured for the registration of that run and id; false where the destination is gone.
 func (d *Destinations) Lookup(run, id string) (rendezvous.Registration, bool) {
-	r, ok := (*d.now.Load())[strings.TrimPrefix(id, rendezvous.OperatorRegistration(""))]
+	r, ok := d.now.Load().byName[strings.TrimPrefix(id, rendezvous.OperatorRegistration(""))]
 	r.RunID, r.ID = run, id
 	return r, ok
 }
