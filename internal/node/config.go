@@ -12,6 +12,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/worker"
 	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/push"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/sweep"
@@ -28,6 +29,8 @@ type Common struct {
 	Drain  time.Duration `help:"How long work under way may take to finish at the end." default:"20s"`
 	Shards int           `help:"Slices of workflows; fixed when the store is created (1..1024)." default:"64"`
 	Limit  int           `name:"event-limit" help:"Largest payload of an event, in bytes (at most 1048576)." default:"1048576"`
+	// PushDestinations is a setting of every process: whoever writes the first record of a run registers it.
+	PushDestinations string `name:"push-destinations" help:"Path to the file (JSON) of the operator's push destinations, the same for every process of the plane." placeholder:"PATH"`
 }
 
 // NATS are the settings of the way. A bound that is 0 takes its default.
@@ -90,6 +93,9 @@ type Config struct {
 	Delivery bool    // the role delivery
 	Sweep    *Sweep  // the role sweep, when not nil
 	Timers   *Timers // the role that fires timers, when not nil
+	Push     *Push   // the role that delivers push registrations, when not nil
+	// Destinations are further push destinations of the operator, beside those of the file.
+	Destinations []push.Destination
 	// EmbeddedDir is the folder of a NATS server in the process, run where NATS names neither URL nor context. EmbeddedListen is its listener, or "".
 	EmbeddedDir, EmbeddedListen string
 	Logger                      *slog.Logger // instead of the one that Log and JSON ask for
@@ -98,7 +104,8 @@ type Config struct {
 	// StoreClock is the store's now, for tests: not with PostgreSQL, which has its own. nil: the system's.
 	StoreClock clock.Clock
 
-	tokens *api.Tokens // of the role ingest
+	tokens       *api.Tokens // of the role ingest
+	destinations *push.Destinations
 }
 
 // Private is a whole plane in this process, in memory but for the streams in dir, on free ports of loopback, which logs nothing: what tests, the demo and benchmarks
@@ -112,7 +119,7 @@ func Private(name, dir string) Config {
 		},
 		Name: name, Version: worker.Version(), Migrate: true, Ingest: &Door{HTTP: "127.0.0.1:0"},
 		Delivery: true, Sweep: &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20, Window: time.Hour, RetainDead: 30 * 24 * time.Hour, Lease: store.DefaultShardTTL},
-		Timers: &Timers{Lease: store.DefaultShardTTL, Page: 500}, EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+		Push: defaultPush(), Timers: &Timers{Lease: store.DefaultShardTTL, Page: 500}, EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -137,6 +144,11 @@ func (c *Config) Validate() error {
 	}
 	if c.Timers != nil {
 		if err := c.Timers.validate(); err != nil {
+			return err
+		}
+	}
+	if c.Push != nil {
+		if err := c.Push.validate(); err != nil {
 			return err
 		}
 	}

@@ -70,9 +70,12 @@ func Start(ctx context.Context, cfg Config) (n *Node, err error) {
 			return nil, err
 		}
 	}
+	if err := cfg.readDestinations(); err != nil {
+		return nil, err
+	}
 	n = &Node{cfg: cfg, log: cfg.logger(), failed: make(chan error, 1)}
 	for _, step := range [...]func(context.Context) error{
-		n.startTelemetry, n.startStore, n.startMessaging, n.makeSweep, n.startIngest, n.startDelivery, n.startTimers, n.startSweep, n.startAdmin,
+		n.startTelemetry, n.startStore, n.startMessaging, n.makeSweep, n.startIngest, n.startDelivery, n.startTimers, n.startPush, n.startSweep, n.startAdmin,
 	} {
 		if err := step(ctx); err != nil {
 			stop, cancel := clock.WithTimeout(context.WithoutCancel(ctx), clock.System, cfg.Drain)
@@ -149,6 +152,7 @@ func (n *Node) startStore(ctx context.Context) error {
 	try := func() error {
 		s, err := open.Open(ctx, n.cfg.Store, open.Options{
 			Clock: clock.System, Now: n.cfg.StoreClock, Shards: n.cfg.Shards, MaxEvent: n.cfg.Limit, Migrate: n.cfg.Migrate, Wrap: wrap,
+			Destinations: n.cfg.destinations.Known(),
 		})
 		if err != nil && !errors.Is(err, rendezvous.ErrUnavailable) {
 			return backoff.Permanent(err)
