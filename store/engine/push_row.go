@@ -135,7 +135,7 @@ func (u *unit) dropPush(f *flow, p *backend.Push) {
 	}
 	u.first(p)
 	u.ch.GonePushes = append(u.ch.GonePushes, p.Key())
-	p.State = backend.PushGone
+	p.State, p.LeaseToken = backend.PushGone, 0 // for whoever comes to it in this unit
 }
 
 // lockPush locks one row; nil where there is none that callers see. What is locked of a deleted one is answered as gone.
