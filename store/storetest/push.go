@@ -20,6 +20,7 @@ var push = []Case{
 	{Name: "PU-75 keys are rotated", Run: pushRotated},
 	{Name: "PU-84 logs are trimmed by count and age, skips stay", Run: pushTrimmed},
 	{Name: "PU-66 the aged are parked, and runs due for long are told", Run: pushAged},
+	{Name: "R9 a registration that does not decode is handed to nobody and hides nobody", Run: pushDamaged},
 	{Name: "SW-29 a workflow with an unfinished registration stays", Run: pushRetained},
 }
 
@@ -342,6 +343,29 @@ func pushAged(t *testing.T, h *Harness) {
 	out := must(f.UnparkPushes(ctx, store.UnparkPushes{}))(t, "unpark many")
 	eq(t, "unparked", out.Count, 1)
 	eq(t, "due", must(f.DuePushIn(ctx, now, 0, rendezvous.PushOperator))(t, "due").Unserved, 1)
+}
+
+func pushDamaged(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	r := f.Start()
+	bad := r.PutHook(store.PutPush{NextSeq: 1})
+	h.Advance(time.Second)
+	good := r.PutHook(store.PutPush{NextSeq: 1})
+	done(t, "damage", h.Damage.Push(f.Name(), r.ID, bad.ID))
+	_, err := f.GetPush(ctx, bad.Key())
+	code(t, "get", err, rendezvous.CodeCorrupt)
+	rows := must(f.ListPush(ctx, r.ID))(t, "list")
+	eq(t, "listed", len(rows), 2)
+	for range 2 {
+		got := h.ClaimHooks(t, store.ClaimPush{Limit: 1, Lease: time.Minute})
+		for _, c := range got.Pushes {
+			eq(t, "handed out", c.ID, good.ID)
+		}
+	}
+	eq(t, "handed out to others", len(h.ClaimHooks(t, store.ClaimPush{}).Pushes), 0)
+	code(t, "park", f.ParkPush(ctx, store.ParkPush{PushKey: bad.Key(), Reason: rendezvous.ParkByOperator}), rendezvous.CodeCorrupt)
+	must(f.DeletePush(ctx, bad.Key()))(t, "delete")
+	eq(t, "registrations counted", r.Describe().Registrations, 1)
 }
 
 func pushRetained(t *testing.T, h *Harness) {
