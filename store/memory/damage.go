@@ -180,19 +180,6 @@ func (d Damage) Keep(tenant string, id rendezvous.WaitID) (restore func() error,
 	return restore, err
 }
 
-// Push makes what a caller set of a push registration undecodable; schedule and lease stay.
-func (d Damage) Push(tenant, run, id string) error {
-	return d.do(func(t *tables) error {
-		key := backend.PushKey{Tenant: tenant, RunID: run, ID: id}
-		p := t.push.pushes[key]
-		if p == nil {
-			return fmt.Errorf("no push registration %q of %q in %s", id, run, tenant)
-		}
-		p.Corrupt = corrupt("push registration %q of run %q: its settings do not decode", id, run).With("tenant", tenant).With("run", run).With("id", id)
-		return nil
-	})
-}
-
 // KeepTimer remembers a timer's row; restore puts it back over what is there then.
 func (d Damage) KeepTimer(tenant, workflowID, timerID string) (restore func() error, err error) {
 	key := backend.TimerKey{Tenant: tenant, WorkflowID: workflowID, TimerID: timerID}
