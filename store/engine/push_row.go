@@ -251,7 +251,7 @@ func (u *unit) wakes() {
 	of := map[backend.RunKey]*backend.PushWake{}
 	for _, r := range u.ch.Records {
 		f := u.flows[backend.WorkflowKey{Tenant: r.Tenant, ID: r.WorkflowID}]
-		if f == nil || !f.watched {
+		if f == nil || !f.watched || r.Kind == rendezvous.RunStarted { // nobody rests in a run that begins
 			continue
 		}
 		key := backend.RunKey{Tenant: r.Tenant, ID: r.RunID}

@@ -212,10 +212,14 @@ func (s *settling) settle(it store.PushSettlement) store.PushSettled {
 // settleGone answers for a registration that is gone, or is another by now.
 func (s *settling) settleGone(p *backend.Push, it store.PushSettlement) store.PushSettled {
 	out := store.PushSettled{State: store.PushLeaseFenced}
-	if p != nil && p.State == backend.PushGone && p.LeaseToken == it.Token {
+	if p != nil && p.LeaseToken == it.Token {
 		out.State = store.PushLeaseRevoked
-		if it.Do != store.PushKeep {
+		switch {
+		case it.Do == store.PushKeep:
+		case p.State == backend.PushGone:
 			s.dropPush(nil, p)
+		case handIn(p, it.Token): // whoever comes after the deleted one need not wait any more
+			s.savePush(p)
 		}
 	}
 	if it.Do == store.PushComplete {
