@@ -55,7 +55,11 @@ type NATS struct {
 type Door struct {
 	HTTP   string `name:"http" help:"Address of the API; empty: none." default:"127.0.0.1:7480" placeholder:"HOST:PORT"`
 	Tokens string `help:"Path to the file of bearer tokens; without one the API listens on loopback only." placeholder:"PATH"`
+	// PushPerRun is how many registrations of callers a run may have; 0 is 10.
+	PushPerRun int `name:"push-per-run" help:"Push registrations of callers that a run may have (1 to 1000)." default:"10"`
 }
+
+const mostPushPerRun = 1000
 
 // Sweep are the settings of the passes.
 type Sweep struct {
@@ -94,6 +98,7 @@ type Config struct {
 	Sweep    *Sweep  // the role sweep, when not nil
 	Timers   *Timers // the role that fires timers, when not nil
 	Push     *Push   // the role that delivers push registrations, when not nil
+	Targets  Targets // where pushes may go: of ingest and of the push-worker
 	// Destinations are further push destinations of the operator, beside those of the file.
 	Destinations []push.Destination
 	// EmbeddedDir is the folder of a NATS server in the process, run where NATS names neither URL nor context. EmbeddedListen is its listener, or "".
@@ -151,6 +156,12 @@ func (c *Config) Validate() error {
 		if err := c.Push.validate(); err != nil {
 			return err
 		}
+	}
+	if _, err := c.Targets.Policy(); err != nil {
+		return err
+	}
+	if c.Ingest != nil && (c.Ingest.PushPerRun < 0 || c.Ingest.PushPerRun > mostPushPerRun) {
+		return rendezvous.InvalidField("push-per-run", "%d is outside 0..%d", c.Ingest.PushPerRun, mostPushPerRun).With("limit", mostPushPerRun).With("value", c.Ingest.PushPerRun)
 	}
 	if c.NATS.URL == "" && c.NATS.Context == "" && c.EmbeddedDir == "" {
 		return rendezvous.InvalidField("nats", "is empty; give the URL of a NATS server, or nats-context")

@@ -149,10 +149,14 @@ func (n *Node) startStore(ctx context.Context) error {
 		wrap = func(b backend.Backend) backend.Backend { return outer(inner(b)) }
 	}
 	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(startPatience))
+	perRun := 0
+	if n.cfg.Ingest != nil {
+		perRun = n.cfg.Ingest.PushPerRun
+	}
 	try := func() error {
 		s, err := open.Open(ctx, n.cfg.Store, open.Options{
 			Clock: clock.System, Now: n.cfg.StoreClock, Shards: n.cfg.Shards, MaxEvent: n.cfg.Limit, Migrate: n.cfg.Migrate, Wrap: wrap,
-			Destinations: n.cfg.destinations.Known(),
+			Destinations: n.cfg.destinations.Known(), PushPerRun: perRun,
 		})
 		if err != nil && !errors.Is(err, rendezvous.ErrUnavailable) {
 			return backoff.Permanent(err)

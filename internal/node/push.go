@@ -15,7 +15,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/shard"
 )
 
-// Targets say where pushes may go (push.md section 11).
+// Targets say where pushes may go (push.md section 11): settings of whoever takes registrations, and of whoever delivers them.
 type Targets struct {
 	CallerHosts   []string `name:"push-caller-hosts" help:"Hosts that callers' registrations may name: exact names, addresses (IPv6 in brackets), or public for every host with public addresses. None: callers cannot register." placeholder:"HOST"`
 	CallerPorts   []int    `name:"push-caller-ports" help:"Ports that they may name." default:"443,8443" placeholder:"PORT"`
@@ -60,7 +60,6 @@ func parsed[T any](field string, texts []string, parse func(string) (T, error)) 
 
 // Push are the settings of the role that delivers registrations.
 type Push struct {
-	Targets
 	Source       string        `name:"push-source" help:"What the source of every CloudEvent that is pushed begins with; tenant and workflow follow." default:"rendezvous:"`
 	Poll         time.Duration `name:"push-poll" help:"The longest between two looks for what is due." default:"5s"`
 	Lease        time.Duration `name:"push-lease" help:"How long a registration stays this pod's when it is not heard of any more; at least 10s more than the longest request (40s to 1h)." default:"45s"`
@@ -107,11 +106,7 @@ func (p *Push) validate() error {
 	if p.Source == "" {
 		return rendezvous.InvalidField("push-source", "is empty; give the beginning of a URI")
 	}
-	if err := p.config().Validate(); err != nil {
-		return err
-	}
-	_, err := p.Policy()
-	return err
+	return p.config().Validate()
 }
 
 // readDestinations reads what the operator configured, beside what a test gave. Every process is told of them: whoever writes a run's first record registers it.
@@ -133,11 +128,11 @@ func (n *Node) startPush(ctx context.Context) error {
 	if n.cfg.Push == nil {
 		return nil
 	}
-	policy, err := n.cfg.Push.Policy()
+	policy, err := n.cfg.Targets.Policy()
 	if err != nil {
 		return err
 	}
-	if n.cfg.Push.DevLoopback {
+	if n.cfg.Targets.DevLoopback {
 		n.log.WarnContext(ctx, "push-dev-loopback is on: callers' registrations may reach this machine by plain http")
 	}
 	cfg := n.cfg.Push.config().WithDefaults()
