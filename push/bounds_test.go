@@ -48,8 +48,9 @@ func TestAFullGateHoldsNoPlaces(t *testing.T) {
 		}
 	}
 	eq(t, "waiting without a lease", waiting, 6)
-	turns, _ := w.Taken()
-	eq(t, "places taken", turns, 2)
+	for turns, _ := w.Taken(); turns != 2; turns, _ = w.Taken() { // those two alone hold places
+		_ = clock.Sleep(t.Context(), clock.System, time.Millisecond)
+	}
 	eq(t, "most at once", full.most, 2)
 	close(release)
 	w.Wait()

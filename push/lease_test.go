@@ -182,17 +182,17 @@ func TestARevokedLeaseEndsTheTurn(t *testing.T) {
 		return answer{status: 500}
 	})
 	fresh := receive(t, nil)
-	slow := hook("r", "h", old.URL)
-	slow.Timeout = 30 * time.Second
-	p.start("r", slow)
-	w := p.pod()
+	p.start("r", hook("r", "h", old.URL))
+	ticks := newTicking(p.clock)
+	w := p.pod(func(o *options) { o.Clock = ticks })
 	must(t, w.Start())
 	old.await(t)
 	h := hook("r", "h", fresh.URL)
 	h.RunID = "r"
 	_, err := p.tenant.PutPush(t.Context(), store.PutPush{Registration: h}, time.Time{})
 	must(t, err)
-	p.clock.Advance(15 * time.Second) // a third of the lease: it is renewed
+	ticks.Waiting(1)                       // the tick of renewals
+	ticks.Manual.Advance(15 * time.Second) // a third of the lease: it is renewed
 	<-cancelled
 	w.Wait()
 	eq(t, "retries", w.Totals().Retries, 0)
