@@ -68,7 +68,7 @@ var (
 // What the alert rules and the dashboard ask for is exported by a process of all roles: names, labels they group by, and the words they choose by; and every metric of the
 // plane is on the dashboard.
 func TestAlertsAndDashboardAskForWhatIsExported(t *testing.T) {
-	n := nodetest.Start(t)
+	n := nodetest.Start(t, pushed(t))
 	traffic(t, n)
 	body := exported(t, n)
 	shown := ""

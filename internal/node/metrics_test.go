@@ -2,11 +2,14 @@ package node_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/node"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
+	"github.com/rendezvous-events/rendezvous/push"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
 
@@ -22,7 +26,7 @@ var typeLine = regexp.MustCompile(`(?m)^# TYPE (rendezvous_\S+) (\S+)$`)
 
 // docs/metrics.md and the page name the same metrics, of the same kinds, after a little traffic; each row's labels are those of its series.
 func TestTheMetricsPageIsTheOneOfTheDocumentation(t *testing.T) {
-	n := nodetest.Start(t)
+	n := nodetest.Start(t, pushed(t))
 	traffic(t, n)
 	body := exported(t, n)
 	kinds := map[string]string{}
@@ -60,16 +64,31 @@ func TestTheMetricsPageIsTheOneOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// exported is the metrics page once the sweeper has reported.
+// pushed has a process push what its runs do to a receiver that fails first and then accepts.
+func pushed(t *testing.T) func(*node.Config) {
+	t.Helper()
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(map[bool]int{true: 500, false: 204}[n.Add(1) == 1])
+	}))
+	t.Cleanup(server.Close)
+	return func(c *node.Config) {
+		c.Destinations = []push.Destination{{
+			Destination: rendezvous.Destination{Name: "audit", Events: []string{rendezvous.AllEvents}}, Registration: rendezvous.Registration{URL: server.URL},
+		}}
+	}
+}
+
+// exported is the metrics page once the sweeper has reported, and something was pushed.
 func exported(t *testing.T, n *node.Node) string {
 	t.Helper()
 	for end := time.Now().Add(nodetest.Patience); ; _ = clock.Sleep(t.Context(), clock.System, nodetest.Look) {
 		_, body := nodetest.Page(t, n.Admin, "/metrics")
-		if strings.Contains(body, "rendezvous_depth{") {
+		if strings.Contains(body, "rendezvous_depth{") && strings.Contains(body, "rendezvous_push_ack_lag_seconds_count") {
 			return body
 		}
 		if time.Now().After(end) {
-			t.Fatal("the first tick of the sweeper does not end")
+			t.Fatal("the first tick of the sweeper does not end, or nothing is pushed")
 		}
 	}
 }
