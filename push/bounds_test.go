@@ -60,6 +60,41 @@ func TestAFullGateHoldsNoPlaces(t *testing.T) {
 	}
 }
 
+// A worker whose places are all taken asks the store for nothing, and claims when one is free.
+func TestAFullWorkerDoesNotAsk(t *testing.T) {
+	p := newPlane(t)
+	release := make(chan struct{})
+	v := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+	p.start("r", hook("", "h", v.URL))
+	p.start("s", hook("", "h", v.URL))
+	counted := &counting{Store: p.store}
+	w := p.pod(func(o *options) { o.InFlight, o.store = 1, counted })
+	must(t, w.Start())
+	v.await(t)
+	for range 20 { // whatever wakes it
+		w.Noticed(t.Context(), []messaging.PushNotice{{Tenant: "acme", WorkflowID: "wf-s", RunID: "s"}})
+	}
+	before := counted.claims.Load()
+	_ = clock.Sleep(t.Context(), clock.System, 100*time.Millisecond)
+	if n := counted.claims.Load(); n > 4 || n != before {
+		t.Errorf("%d claims before, %d after a while without a place", before, n)
+	}
+	must(t, w.Ready())
+	close(release)
+	v.await(t)
+}
+
+// counting counts claims.
+type counting struct {
+	push.Store
+	claims atomic.Int64
+}
+
+func (c *counting) ClaimPushes(ctx context.Context, r store.ClaimPush) (store.ClaimedPushes, error) {
+	c.claims.Add(1)
+	return c.Store.ClaimPushes(ctx, r)
+}
+
 // Section 5: a tenant has half of the places while another has due work.
 func TestATenantHasHalfOfThePlacesWhileAnotherIsDue(t *testing.T) {
 	p := newPlane(t)

@@ -26,11 +26,12 @@ func (w *Worker) loop(ctx context.Context) {
 func (w *Worker) pass(ctx context.Context) {
 	w.mu.Lock()
 	w.next, w.again = time.Time{}, false
-	w.mu.Unlock()
 	w.turned++
+	turned := w.turned
+	w.mu.Unlock()
 	unserved := -1
 	for i, n := range w.cfg.Namespaces {
-		n = w.cfg.Namespaces[(i+w.turned)%len(w.cfg.Namespaces)]
+		n = w.cfg.Namespaces[(i+turned)%len(w.cfg.Namespaces)]
 		share := 1 // of those left
 		if i < len(w.cfg.Namespaces)-1 {
 			share = 2
@@ -83,12 +84,14 @@ func (w *Worker) dueAt(at time.Time) {
 	}
 }
 
-// more notes that more is due than was claimed: the next free place leads to a claim.
+// more notes that more is due than was claimed: the next free place leads to a claim, and nothing before (see left).
 func (w *Worker) more() {
 	w.mu.Lock()
 	w.again = true
 	w.mu.Unlock()
-	signal(w.wake)
+	if w.places.free() > 0 {
+		signal(w.wake)
+	}
 }
 
 // claim takes due rows of a namespace, as many as there are places, or their half or third, and begins their turns. A claim whose reply was lost is asked for
@@ -97,7 +100,11 @@ func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, 
 	w.claiming.Lock()
 	defer w.claiming.Unlock()
 	free := w.places.free()
-	if w.draining() || free == 0 {
+	if w.draining() {
+		return store.ClaimedPushes{}, nil
+	}
+	if free == 0 { // nobody is asked, so nobody fails to answer
+		w.looked.Store(w.deps.Clock.Now().UnixMilli())
 		w.more()
 		return store.ClaimedPushes{}, nil
 	}
@@ -133,8 +140,9 @@ func (w *Worker) claimed(got store.ClaimedPushes, a anchor) {
 	w.counts.add(Report{Registrations: len(got.Pushes), Parked: len(got.Parked)})
 	w.metrics.claims.Record(w.life, int64(len(got.Pushes)))
 	w.metrics.lost.Add(w.life, int64(got.Lost))
-	for range got.Parked {
+	for _, p := range got.Parked {
 		w.metrics.parkedFor(w.life, rendezvous.ParkWorkerLost)
+		w.deps.Log.InfoContext(w.life, "push registration parked", "tenant", p.Tenant, "run_id", p.RunID, "id", p.ID, "reason", rendezvous.ParkWorkerLost)
 	}
 	if !got.NextDue.IsZero() {
 		w.dueAt(a.by(got.NextDue))

@@ -78,15 +78,14 @@ type Worker struct {
 	hang    context.CancelCauseFunc
 	rounds  context.CancelFunc // ends the loops
 
-	claiming sync.Mutex // one claim at a time, so that places are not claimed twice
-	requests map[rendezvous.PushNamespace]string
-	asked    uint64
-	turned   int // passes, for whose namespace goes first
+	claiming sync.Mutex                          // one claim at a time, so that places are not claimed twice
+	requests map[rendezvous.PushNamespace]string // of claims that were not answered
 
-	mu    sync.Mutex
-	next  time.Time     // by the clock: when something is due that is known of; zero: nothing
-	again bool          // more is due than was claimed
-	wake  chan struct{} // capacity 1
+	mu     sync.Mutex
+	turned int           // passes, for whose namespace goes first
+	next   time.Time     // by the clock: when something is due that is known of; zero: nothing
+	again  bool          // more is due than was claimed
+	wake   chan struct{} // capacity 1
 
 	stopping atomic.Bool
 	landing  atomic.Int64 // turns that wait for the store
