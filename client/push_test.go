@@ -15,10 +15,14 @@ func TestPU75ARotationWhoseReplyIsLostIsDoneOnce(t *testing.T) {
 	ctx := t.Context()
 	ok(c.StartRun(ctx, wire.StartRun{WorkflowID: "w", RunID: "r", Type: "order", Queue: "by-hand"}))(t)
 	ok(c.PutPush(ctx, wire.PutPush{RunID: "r", URL: "https://example.org/"}))(t)
-	n := p.faults.count("push.rotate")
-	p.faults.lose("push.rotate")
+	p.faults.set(func(verb string, n int) fault {
+		if verb == "push.rotate" && n == 1 {
+			return loseReply
+		}
+		return none
+	})
 	got := ok(c.RotatePush(ctx, wire.RotatePush{PushRef: wire.PushRef{RunID: "r"}}))(t)
-	eq(t, "calls", p.faults.count("push.rotate")-n, 2)
+	eq(t, "calls", p.faults.count("push.rotate"), 2)
 	eq(t, "again", got.Again, true)
 	eq(t, "a key", got.Key.Set(), true)
 	eq(t, "keys", len(ok(c.GetPush(ctx, wire.PushRef{RunID: "r"}))(t).Signing), 1)
