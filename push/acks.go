@@ -84,7 +84,9 @@ func (t *turn) land(wait bool) {
 		if !wait {
 			return
 		}
+		t.landing.Add(1)
 		got = <-t.flight
+		t.landing.Add(-1)
 	}
 	t.flight, t.flying = nil, 0
 	t.heard(got)

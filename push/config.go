@@ -100,8 +100,10 @@ func (c Config) Validate() error {
 		name               string
 		value, least, most time.Duration
 	}{
-		{"push-poll", c.Poll, 10 * time.Millisecond, 10 * time.Minute}, {"push-lease", c.Lease, LeastLease, store.MaxPushLease},
-		{"push-drain", c.Drain, time.Millisecond, 10 * time.Minute}, {"push-max-age", c.MaxAge, time.Minute, 365 * 24 * time.Hour},
+		{"push-poll", c.Poll, 10 * time.Millisecond, 10 * time.Minute},
+		{"push-lease", c.Lease, LeastLease, store.MaxPushLease},
+		{"push-drain", c.Drain, time.Millisecond, 10 * time.Minute},
+		{"push-max-age", c.MaxAge, time.Minute, 365 * 24 * time.Hour},
 		{"push-advice-cap", c.AdviceCap, time.Second, 365 * 24 * time.Hour},
 	} {
 		if d.value < d.least || d.value > d.most {
@@ -112,9 +114,13 @@ func (c Config) Validate() error {
 		name               string
 		value, least, most int
 	}{
-		{"push-inflight", c.InFlight, 1, store.MaxPushClaim}, {"push-gate-inflight", c.GateInFlight, 1, store.MaxPushClaim},
-		{"push-unflushed", c.Unflushed, 1, 500}, {"push-max-body", c.MaxBody, 1 << 10, 64 << 20}, {"push-log-body", max(c.LogBody, 0), 0, rendezvous.MaxPushResponse},
-		{"push-lost-limit", c.LostLimit, 1, 1000}, {"push-memory", int(c.Memory), leastMemory, 64 << 30},
+		{"push-inflight", c.InFlight, 1, store.MaxPushClaim},
+		{"push-gate-inflight", c.GateInFlight, 1, store.MaxPushClaim},
+		{"push-unflushed", c.Unflushed, 1, 500},
+		{"push-max-body", c.MaxBody, 1 << 10, 64 << 20},
+		{"push-log-body", max(c.LogBody, 0), 0, rendezvous.MaxPushResponse},
+		{"push-lost-limit", c.LostLimit, 1, 1000},
+		{"push-memory", int(c.Memory), leastMemory, 64 << 30},
 	} {
 		if n.value < n.least || n.value > n.most {
 			return rendezvous.InvalidField(n.name, "%d is outside %d..%d", n.value, n.least, n.most).With("limit", n.most).With("value", n.value)

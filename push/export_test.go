@@ -29,3 +29,9 @@ func (w *Worker) Noticed(ctx context.Context, batch []messaging.PushNotice) []me
 func (w *Worker) Taken() (turns int, bytes int64) {
 	return w.cfg.InFlight - w.places.free(), w.memory.used.Load()
 }
+
+// Draining reports whether a stop has begun.
+func (w *Worker) Draining() bool { return w.draining() }
+
+// Ending reports whether every turn waits for a settlement: its last word, or one that it may not go on without.
+func (w *Worker) Ending() bool { return w.landing.Load() == int64(w.cfg.InFlight-w.places.free()) }

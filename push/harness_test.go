@@ -3,11 +3,14 @@ package push_test
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strconv"
 	"sync"
 	"testing"
@@ -162,7 +165,7 @@ func (p *plane) pod(change ...func(o *options)) *pod {
 	}
 	policy, err := target.New(o.policy)
 	must(p.t, err)
-	made.client = transport.New(transport.Settings{Policy: policy, Clock: o.Clock})
+	made.client = transport.New(transport.Settings{Policy: policy, Clock: o.Clock, Resolver: here{}})
 	if o.Poster == nil {
 		o.Poster = made.client
 	}
@@ -177,10 +180,18 @@ func (p *plane) pod(change ...func(o *options)) *pod {
 		}
 		made.client.Close()
 		if p.t.Failed() {
-			p.t.Logf("the log:\n%s", made.log)
+			lines := bytes.Split(made.log.Bytes(), []byte("\n"))
+			p.t.Logf("the end of the log:\n%s", bytes.Join(lines[max(0, len(lines)-20):], []byte("\n")))
 		}
 	})
 	return made
+}
+
+// here is a DNS in which every name stands for this machine.
+type here struct{}
+
+func (here) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 }
 
 var podCount struct {
@@ -234,8 +245,14 @@ type answer struct {
 // receive makes a receiver. script gets the number of the request, from 1; nil answers 204.
 func receive(t *testing.T, script func(n int, m message, r *http.Request) answer) *receiver {
 	t.Helper()
+	return receiveBy(t, false, script)
+}
+
+// receiveBy is receive by TLS, or not.
+func receiveBy(t *testing.T, secure bool, script func(n int, m message, r *http.Request) answer) *receiver {
+	t.Helper()
 	v := &receiver{seen: make(chan message, 100_000)}
-	v.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	v.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		m := message{
 			id: r.Header.Get("webhook-id"), timestamp: r.Header.Get("webhook-timestamp"), signature: r.Header.Get("webhook-signature"),
@@ -261,9 +278,22 @@ func receive(t *testing.T, script func(n int, m message, r *http.Request) answer
 		w.WriteHeader(a.status)
 		_, _ = io.WriteString(w, a.body)
 	}))
+	v.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
+	if secure {
+		v.StartTLS()
+	} else {
+		v.Start()
+	}
 	t.Cleanup(func() { v.CloseClientConnections(); v.Close() })
 	return v
 }
+
+// authorities are who vouch for a receiver that is secure.
+func (v *receiver) authorities() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: v.Certificate().Raw}))
+}
+
+func (v *receiver) port() int { return v.Listener.Addr().(*net.TCPAddr).Port }
 
 // answering answers every request alike.
 func answering(status int) func(int, message, *http.Request) answer {

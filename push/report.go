@@ -35,9 +35,9 @@ func (r Report) minus(o Report) Report {
 
 // counts are a worker's, from its turns.
 type counts struct {
-	mu    sync.Mutex
-	all   Report
-	told  Report
+	mu   sync.Mutex
+	all  Report
+	told Report
 }
 
 func (c *counts) add(o Report) {

@@ -133,7 +133,7 @@ func (t *turn) resolve() *ending {
 	if t.row.Namespace == rendezvous.PushOperator {
 		reg, ok := t.deps.Destinations.Lookup(t.row.RunID, t.row.ID)
 		if !ok {
-			return &ending{do: store.PushPark, reason: rendezvous.ParkDestinationRemoved, text: "the destination is not configured any more"}
+			return t.removed()
 		}
 		reg.Events = t.row.Events // what the row is woken for
 		t.reg = reg
@@ -147,6 +147,15 @@ func (t *turn) resolve() *ending {
 		t.history = history
 	}
 	return nil
+}
+
+// removed parks the row of a destination that is not configured any more, without an attempt.
+func (t *turn) removed() *ending {
+	end := &ending{do: store.PushPark, reason: rendezvous.ParkDestinationRemoved, text: "the destination is not configured any more"}
+	t.counts.add(Report{Parked: 1})
+	t.metrics.parkedFor(t.life, end.reason)
+	t.deps.Log.InfoContext(t.life, "push registration parked", "tenant", t.row.Tenant, "run_id", t.row.RunID, "id", t.row.ID, "reason", end.reason)
+	return end
 }
 
 // read reads the next records, once there is memory for them. Who waits for more holds nothing.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -67,7 +68,9 @@ func TestOtherRecordsMoveTheCursorWithoutAPost(t *testing.T) {
 // PU-41: a failing receiver is an outcome with its status; nothing is due until next_attempt_at, and then it is delivered.
 func TestAFailureIsTriedAgainWhenItIsDue(t *testing.T) {
 	p := newPlane(t)
-	v := receive(t, func(n int, _ message, _ *http.Request) answer { return answer{status: map[bool]int{true: 500, false: 204}[n == 1]} })
+	v := receive(t, func(n int, _ message, _ *http.Request) answer {
+		return answer{status: map[bool]int{true: 500, false: 204}[n == 1]}
+	})
 	p.start("r", hook("r", "h", v.URL))
 	w := p.pod()
 	eq(t, "first", w.Drive(), push.Report{Registrations: 1, Attempts: 1, Retries: 1})
@@ -142,7 +145,9 @@ func TestNeverMoreTurnsThanPlaces(t *testing.T) {
 // PU-44: a retry sends the same body and id, with a timestamp and a signature of its own.
 func TestARetryIsTheSameMessage(t *testing.T) {
 	p := newPlane(t)
-	v := receive(t, func(n int, _ message, _ *http.Request) answer { return answer{status: map[bool]int{true: 500, false: 200}[n == 1]} })
+	v := receive(t, func(n int, _ message, _ *http.Request) answer {
+		return answer{status: map[bool]int{true: 500, false: 200}[n == 1]}
+	})
 	h := hook("r", "h", v.URL)
 	h.Signing = []rendezvous.SigningKey{{Key: rendezvous.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")}}
 	p.start("r", h)
@@ -186,7 +191,7 @@ func TestTheFollowedRunEndsBeforeTheNextOne(t *testing.T) {
 	p := newPlane(t)
 	v := receive(t, nil)
 	p.start("r", hook("r", "h", v.URL))
-	got, err := p.tenant.ContinueAsNew(t.Context(), store.Continuation{RunID: "r", ExpectedSeq: 1, NextRun: "r2"}, time.Time{})
+	got, err := p.tenant.ContinueAsNew(t.Context(), store.Continuation{RunID: "r", ExpectedSeq: 1, BatchID: "on", NextRun: "r2"}, time.Time{})
 	must(t, err)
 	p.heads["r2"] = got.Seq
 	w := p.pod()
@@ -199,7 +204,7 @@ func TestAReopenedRunIsFollowedOn(t *testing.T) {
 	p := newPlane(t)
 	v := receive(t, func(_ int, m message, _ *http.Request) answer {
 		if m.id == "r/2/0" { // while the terminal record is on the wire
-			_, err := p.tenant.Reopen(t.Context(), store.Reopening{RunID: "r", BatchID: "again", Operator: &rendezvous.Operator{Actor: "ops", Basis: "asserted"}}, time.Time{})
+			_, err := p.tenant.ReopenRun(t.Context(), store.Reopening{RunID: "r", BatchID: "again", Operator: &rendezvous.Operator{Actor: "ops", Basis: "asserted"}}, time.Time{})
 			if err != nil {
 				t.Error(err)
 			}
@@ -253,7 +258,9 @@ func TestRandomFailuresKeepTheOrder(t *testing.T) {
 // PU-47: where the second message of a record fails, the next attempt begins with it.
 func TestARecordThatWasAcceptedInPartGoesOnThere(t *testing.T) {
 	p := newPlane(t)
-	v := receive(t, func(n int, _ message, _ *http.Request) answer { return answer{status: map[bool]int{true: 500, false: 204}[n == 2]} })
+	v := receive(t, func(n int, _ message, _ *http.Request) answer {
+		return answer{status: map[bool]int{true: 500, false: 204}[n == 2]}
+	})
 	h := hook("r", "h", v.URL)
 	h.Projection, h.Events = rendezvous.ProjectionA2A, []string{string(rendezvous.RunCompleted)}
 	p.start("r", h)
@@ -275,6 +282,7 @@ func TestABacklogYields(t *testing.T) {
 	p.note("a", 10_000)
 	p.clock.Advance(time.Second)
 	p.start("b", hook("b", "h", v.URL))
+	p.clock.Advance(time.Second)
 	w := p.pod(func(o *options) { o.InFlight = 1 })
 	w.Drive() // one place: the namespace whose turn it is has it
 	for w.Totals().Accepted == 0 {
@@ -358,7 +366,9 @@ func TestRetryAfterIsKept(t *testing.T) {
 		"90": 90 * time.Second, "99999999999999999999": 24 * time.Hour, "0": 100 * time.Millisecond, "-5": 100 * time.Millisecond, "1.5": 100 * time.Millisecond, "soon": 100 * time.Millisecond,
 	} {
 		p := newPlane(t)
-		v := receive(t, func(int, message, *http.Request) answer { return answer{status: 500, header: map[string]string{"Retry-After": text}} })
+		v := receive(t, func(int, message, *http.Request) answer {
+			return answer{status: 500, header: map[string]string{"Retry-After": text}}
+		})
 		p.start("r", hook("r", "h", v.URL))
 		w := p.pod()
 		w.Drive()
@@ -481,23 +491,25 @@ func TestTheCeilingOfAge(t *testing.T) {
 // written meanwhile.
 func TestAHostThatIsRevokedParks(t *testing.T) {
 	p := newPlane(t)
-	v := receive(t, nil)
-	p.start("r", hook("r", "h", v.URL+"/secret/path"))
-	w := p.pod()
-	granted := target.Settings{CallerHosts: []string{"127.0.0.1"}, DevLoopback: true}
+	v := receiveBy(t, true, nil)
+	h := hook("r", "h", fmt.Sprintf("https://example.com:%d/secret/path", v.port()))
+	h.TLS.Authorities = v.authorities()
+	p.start("r", h)
+	granted := target.Settings{CallerHosts: []string{"example.com"}, CallerPorts: []int{v.port()}, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	w := p.pod(func(o *options) { o.policy = granted })
 	set := func(s target.Settings) {
 		policy, err := target.New(s)
 		must(t, err)
 		w.client.SetPolicy(policy)
 	}
-	set(target.Settings{CallerHosts: []string{"example.org"}})
+	set(target.Settings{CallerHosts: []string{"example.org"}, CallerPorts: []int{v.port()}})
 	got := w.Drive()
 	eq(t, "report", got, push.Report{Registrations: 1, Attempts: 1, Parked: 1})
 	eq(t, "attention", got.Attention(), true)
 	row := p.get("r", "h")
 	eq(t, "reason", row.Reason, rendezvous.ParkHostNotGranted)
 	eq(t, "cursor", row.NextSeq, int64(1))
-	if strings.Contains(row.Error, "secret") || !strings.Contains(row.Error, "127.0.0.1") {
+	if strings.Contains(row.Error, "secret") || !strings.Contains(row.Error, "example.com") {
 		t.Errorf("the error does not name the host alone: %s", row.Error)
 	}
 	p.note("r", 2)

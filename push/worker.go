@@ -89,6 +89,7 @@ type Worker struct {
 	wake  chan struct{} // capacity 1
 
 	stopping atomic.Bool
+	landing  atomic.Int64 // turns that wait for the store
 	looked   atomic.Int64 // unix ms of the clock: the last claim that was answered
 	loops    sync.WaitGroup
 	turns    sync.WaitGroup
