@@ -135,7 +135,7 @@ func (u *unit) dropPush(f *flow, p *backend.Push) {
 	}
 	u.first(p)
 	u.ch.GonePushes = append(u.ch.GonePushes, p.Key())
-	p.State = backend.PushGone
+	p.State, p.LeaseToken = backend.PushGone, 0 // for whoever comes to it in this unit
 }
 
 // lockPush locks one row; nil where there is none that callers see. What is locked of a deleted one is answered as gone.
@@ -274,6 +274,11 @@ func (u *unit) noticeWoken() {
 	for i, w := range u.ch.Wakes {
 		if w.Woke {
 			u.noticePush(u.woken[i].Workflow, w.Run.ID)
+		}
+	}
+	for i, n := range u.notices.Push { // a record of this unit may have come behind the one that asked
+		if f := u.flows[backend.WorkflowKey{Tenant: n.Tenant, ID: n.WorkflowID}]; f != nil {
+			u.notices.Push[i].Head = f.Head
 		}
 	}
 	if len(u.notices.Push) > 1 {

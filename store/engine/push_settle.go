@@ -13,8 +13,9 @@ import (
 // maxSettled is how many attempts one settlement tells of.
 const maxSettled = 1000
 
-// settledPush is a settlement's outcome as it is kept in the row, for its repeat.
+// settledPush is a settlement's outcome as it is kept in the row, for its repeat: the row keeps those of the last batch, since a batch is repeated whole.
 type settledPush struct {
+	Name   string            `json:"name"`
 	Cursor rendezvous.Cursor `json:"cursor"`
 	Idle   bool              `json:"idle,omitempty"`
 	Ended  bool              `json:"ended,omitempty"` // complete was refused: the run went on
@@ -94,10 +95,42 @@ type settling struct {
 	rows  map[backend.PushKey]*backend.Push
 	heads map[backend.WorkflowKey]*backend.Workflow // of those that are not locked
 	runs  map[backend.RunKey]*backend.Run           // of those that are
+	kept  map[backend.PushKey]*settledBatch
+}
+
+// settledBatch is what is known of a registration's settlements.
+type settledBatch struct {
+	before []settledPush // of the batch before, as the row kept them
+	batch  []settledPush // of this one, repeats too
+}
+
+// find is the outcome of a settlement that was made before.
+func (b *settledBatch) find(name string) (settledPush, bool) {
+	for _, list := range [...][]settledPush{b.batch, b.before} {
+		for _, kept := range list {
+			if kept.Name == name {
+				return kept, true
+			}
+		}
+	}
+	return settledPush{}, false
+}
+
+// known reads what a row has kept of settlements, once a batch.
+func (s *settling) known(p *backend.Push) (*settledBatch, error) {
+	b := s.kept[p.Key()]
+	if b == nil {
+		b = &settledBatch{}
+		if len(p.SettleOutcome) > 0 && json.Unmarshal(p.SettleOutcome, &b.before) != nil {
+			return nil, backend.Corrupt("outcome of a settlement", "settle_outcome", "tenant", p.Tenant, "run", p.RunID, "id", p.ID)
+		}
+		s.kept[p.Key()] = b
+	}
+	return b, nil
 }
 
 func (u *unit) settlePushes(ctx context.Context, items []store.PushSettlement, faults []error) ([]store.PushSettled, error) {
-	s := settling{unit: u}
+	s := settling{unit: u, kept: map[backend.PushKey]*settledBatch{}}
 	if err := s.read(ctx, items, faults); err != nil {
 		return nil, err
 	}
@@ -181,8 +214,14 @@ func (s *settling) settle(it store.PushSettlement) store.PushSettled {
 		return s.settleGone(p, it)
 	case p.Corrupt != nil:
 		return store.PushSettled{State: store.PushLeaseFenced, Err: p.Corrupt}
-	case p.SettleID == it.Name:
-		return settledBefore(p, it)
+	}
+	known, err := s.known(p)
+	if err != nil {
+		return store.PushSettled{State: leaseState(p, it.Token), Err: err}
+	}
+	if kept, is := known.find(it.Name); is {
+		known.batch = append(known.batch, kept)
+		return settledBefore(p, kept)
 	}
 	f, w, err := s.flowOf(p)
 	if err == nil && it.Advance != nil {
@@ -204,7 +243,9 @@ func (s *settling) settle(it store.PushSettlement) store.PushSettled {
 	if err == nil && it.Do == store.PushComplete {
 		return store.PushSettled{Cursor: kept.Cursor, State: store.PushLeaseHeld, Done: true}
 	}
-	p.SettleID, p.SettleOutcome = it.Name, mustJSON(kept)
+	kept.Name = it.Name
+	known.batch = append(known.batch, kept)
+	p.SettleID, p.SettleOutcome = it.Name, mustJSON(known.batch)
 	s.savePush(p)
 	return store.PushSettled{Cursor: kept.Cursor, State: store.PushLeaseHeld, Idle: kept.Idle, Err: err}
 }
@@ -231,14 +272,8 @@ func (s *settling) settleGone(p *backend.Push, it store.PushSettlement) store.Pu
 }
 
 // settledBefore answers a repeat as the first time.
-func settledBefore(p *backend.Push, it store.PushSettlement) store.PushSettled {
-	var kept settledPush
-	out := store.PushSettled{State: store.PushLeaseHeld}
-	if json.Unmarshal(p.SettleOutcome, &kept) != nil {
-		out.Err = backend.Corrupt("outcome of a settlement", "settle_outcome", "tenant", p.Tenant, "run", p.RunID, "id", p.ID)
-		return out
-	}
-	out.Cursor, out.Idle = kept.Cursor, kept.Idle
+func settledBefore(p *backend.Push, kept settledPush) store.PushSettled {
+	out := store.PushSettled{Cursor: kept.Cursor, State: store.PushLeaseHeld, Idle: kept.Idle}
 	if kept.Ended {
 		out.Err = stillGoes(p)
 	}

@@ -104,8 +104,11 @@ func (e *Engine) TrimPushLogs(ctx context.Context, keep int, age time.Duration, 
 	if err != nil {
 		return 0, false, err
 	}
-	if keep < 0 || age < 0 {
-		return 0, false, rendezvous.InvalidField("keep", "count and age are 0 or more; 0 is the default")
+	if keep < 0 {
+		return 0, false, rendezvous.InvalidField("keep", "%d is negative", keep).With("value", keep)
+	}
+	if age < 0 {
+		return 0, false, rendezvous.InvalidField("age", "%s is negative", age).With("value", age.String())
 	}
 	if keep == 0 {
 		keep = store.DefaultPushLogCount

@@ -88,6 +88,14 @@ func (d damage) Timer(tenant, workflowID, timerID string) error {
 	})
 }
 
+func (d damage) Push(tenant, run, id string) error {
+	return d.do(step{
+		`UPDATE push_registrations SET settings = x'00' WHERE tenant = ? AND run_id = ? AND id = ?`,
+		[]any{tenant, run, id},
+		fmt.Sprintf("registration %q of run %q in %s", id, run, tenant),
+	})
+}
+
 func (d damage) Lease(tenant, workflowID string) error {
 	return d.do(step{
 		`UPDATE workflows SET lease_epoch = -1 WHERE tenant = ? AND workflow_id = ?`, []any{tenant, workflowID}, fmt.Sprintf("workflow %q in %s", workflowID, tenant),

@@ -144,6 +144,8 @@ type Damage interface {
 	KeepTimer(tenant, workflowID, timerID string) (restore func() error, err error)
 	// StrayTimer makes a timer's row name another workflow.
 	StrayTimer(tenant, workflowID, timerID, to string) error
+	// Push makes a registration's row undecodable; its place among what is due stays.
+	Push(tenant, run, id string) error
 	// Lease makes the owner or the epoch of a workflow's row undecodable.
 	Lease(tenant, workflowID string) error
 	// Record makes a record undecodable.
