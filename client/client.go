@@ -199,6 +199,7 @@ var reads = map[string]bool{
 	"events.explain": true, "waits.explain": true,
 	"events.get": true, "runs.get": true, "runs.list": true, "runs.count": true, "runs.chain": true, "runs.history": true, "waits.list": true,
 	"timers.list": true, "shards.list": true,
+	"push.get": true, "push.list": true, "push.parked": true, "push.attempts": true,
 	"deadletters.list": true, "deadletters.count": true, "system.info": true, "system.check": true,
 }
 

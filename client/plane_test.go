@@ -27,6 +27,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/ingest"
 	"github.com/rendezvous-events/rendezvous/messaging"
 	"github.com/rendezvous-events/rendezvous/notify"
+	"github.com/rendezvous-events/rendezvous/push/target"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/engine"
 	"github.com/rendezvous-events/rendezvous/store/memory"
@@ -104,8 +105,10 @@ func newPlane(t *testing.T, s settings) *plane {
 	passes.Adopt([]store.ShardEpoch{{Shard: 0, Epoch: 1}}) // its handle shows it all of them
 	must(t, passes.Start())
 	must(t, worker.Start(passes.Kick))
+	targets, err := target.New(target.Settings{CallerHosts: []string{"example.org"}})
+	must(t, err)
 	service, err := api.New(api.Config{
-		Store: st, Door: door, Sender: sender, Clock: s.clock, Log: quiet, Tracer: s.tracer, Meter: meter, Version: "test", Kind: "memory",
+		Targets: targets, Store: st, Door: door, Sender: sender, Clock: s.clock, Log: quiet, Tracer: s.tracer, Meter: meter, Version: "test", Kind: "memory",
 	})
 	must(t, err)
 	requests, err := service.ServeNATS(p.conn.ConsumeConn(), messaging.DefaultPrefix, "0.0.1")

@@ -212,6 +212,12 @@ func withTokens(verb string, request any) any {
 	case wire.CancelTimer:
 		r.BatchID = minted(r.BatchID)
 		return r
+	case wire.UnparkPush:
+		r.Op = minted(r.Op)
+		return r
+	case wire.RotatePush:
+		r.Op = minted(r.Op)
+		return r
 	case wire.RequeueLetters:
 		r.Op = minted(r.Op)
 		return r

@@ -81,6 +81,7 @@ func (c *demoCmd) config(dir string) node.Config {
 	cfg := node.Private("demo", dir)
 	cfg.Store, cfg.Drain, cfg.Logger = c.Store, 10*time.Second, c.log()
 	cfg.Sweep.Tick, cfg.Sweep.Woken, cfg.Sweep.Window = 500*time.Millisecond, 2*time.Second, window
+	cfg.Targets = node.Targets{CallerHosts: []string{"127.0.0.1"}, DevLoopback: true}
 	return cfg
 }
 
@@ -125,7 +126,14 @@ func (d *demo) play(ctx context.Context, n *node.Node) error {
 	if err := d.timed(ctx); err != nil {
 		return err
 	}
-	return d.buried(ctx)
+	if err := d.buried(ctx); err != nil {
+		return err
+	}
+	if err := d.pushed(ctx); err != nil {
+		return err
+	}
+	fmt.Println("All met.")
+	return nil
 }
 
 // order is what drives one order: a replayed function, see package client.

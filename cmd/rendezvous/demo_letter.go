@@ -79,7 +79,6 @@ func (d *demo) buried(ctx context.Context) error {
 	if info.Depths.LiveEvents+info.Depths.OpenWaits+info.Depths.DeadLetters != 0 {
 		return fmt.Errorf("the story did not end as it should")
 	}
-	fmt.Println("All met.")
 	return nil
 }
 

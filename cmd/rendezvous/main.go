@@ -19,11 +19,12 @@ import (
 
 type cli struct {
 	Up         upCmd         `cmd:"" help:"Serve a whole plane in this process: every role, embedded NATS."`
-	Demo       demoCmd       `cmd:"" help:"Show events meeting waits, both ways round, and time passing, on sample input; ends by itself."`
+	Demo       demoCmd       `cmd:"" help:"Show events meeting waits, both ways round, time passing, and webhooks, on sample input; ends by itself."`
 	Event      eventCmd      `cmd:"" help:"Put, look up and erase events."`
 	Run        runCmd        `cmd:"" help:"Start runs, read them, end them."`
 	Wait       waitCmd       `cmd:"" help:"Register, withdraw and list waits."`
 	Timer      timerCmd      `cmd:"" help:"Arm, cancel and list timers."`
+	Push       pushCmd       `cmd:"" help:"Register webhooks that follow runs, and see how they fare."`
 	Shard      shardCmd      `cmd:"" help:"Who owns which shard."`
 	Deadletter deadletterCmd `cmd:"" help:"See what nobody wanted, and give it another chance or drop it."`
 	System     systemCmd     `cmd:"" help:"What the plane says of itself."`

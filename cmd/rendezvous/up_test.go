@@ -65,7 +65,7 @@ func TestUpServesUntilItIsTold(t *testing.T) {
 // The demonstration ends by itself, and well.
 func TestTheDemoEndsWell(t *testing.T) {
 	u := &tool{t: t, dir: t.TempDir(), env: []string{"RENDEZVOUS_STORE=postgres://nobody@127.0.0.1:1/production"}}
-	u.ok(`(?s)Events first.*order-1008  wait.timed_out, \S+ after.*order-1008  timer.fired, \S+ after.*order-1009  run.timed_out.*A dead letter.*requeued urn:demo:bank.*All met`, "demo")
+	u.ok(`(?s)Events first.*order-1008  wait.timed_out, \S+ after.*order-1008  timer.fired, \S+ after.*order-1009  run.timed_out.*A dead letter.*requeued urn:demo:bank.*shop +rendezvous.run.completed +attempt 1, signature verified: 200.*parked: accounting, exhausted after 2 attempts, at record 1.*accounting rendezvous.run.completed +attempt 1, signature verified: 200.*All met`, "demo")
 }
 
 func must(t *testing.T, err error) {
