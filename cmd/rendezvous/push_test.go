@@ -39,9 +39,16 @@ func TestRegistrationsByHand(t *testing.T) {
 	u.ok(`^parked`, "push", "park", "r")
 	u.ok(`^1 unparked`, "push", "unpark", "--gate", "https://example.org:443", "--spread", "1m")
 	for _, args := range [][]string{
-		{"push", "unpark"}, {"push", "unpark", "r", "--all"}, {"push", "put", "r", "https://example.org/", "--header", "X"}, {"push", "put"}, {"push", "skip", "r"},
-		{"push", "put", "r", "https://example.org/", "--registration", "planted"}, {"push", "put", "r", "https://example.net/planted"}, {"push", "listen", "--addr", "0.0.0.0:0"},
-		{"push", "listen", "--key", "planted"}, {"push", "listen", "--status", "99"},
+		{"push", "unpark"},
+		{"push", "unpark", "r", "--all"},
+		{"push", "put", "r", "https://example.org/", "--header", "X"},
+		{"push", "put"},
+		{"push", "skip", "r"},
+		{"push", "put", "r", "https://example.org/", "--registration", "planted"},
+		{"push", "put", "r", "https://example.net/planted"},
+		{"push", "listen", "--addr", "0.0.0.0:0"},
+		{"push", "listen", "--key", "planted"},
+		{"push", "listen", "--status", "99"},
 	} {
 		r := u.run(args...)
 		if r.code != 2 || strings.Contains(r.err, "planted") {
@@ -56,7 +63,7 @@ func TestRegistrationsByHand(t *testing.T) {
 	u.ok(`^deleted`, "push", "delete", "r", "--yes")
 	u.fails(3, `not_found`, "push", "get", "r")
 	u.ok(`"push"\|.*words="put get list delete park`, "completion", "bash")
-	if regexp.MustCompile(`planted|`+hookKey).MatchString(printed) {
+	if regexp.MustCompile(`planted|` + hookKey).MatchString(printed) {
 		t.Errorf("a secret is printed: %s", printed)
 	}
 }
