@@ -14,9 +14,6 @@ import (
 
 var pushNow = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// goodKey is V1 of push.md section 14.
-var goodKey = rendezvous.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-
 func registration() rendezvous.Registration {
 	return rendezvous.Registration{RunID: "r-1", URL: "https://example.org/hook"}
 }

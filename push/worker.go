@@ -183,8 +183,10 @@ func (w *Worker) drain(ctx context.Context) error {
 	if w.pull != nil {
 		errs = append(errs, w.pull.Stop(ctx))
 	}
-	w.claiming.Lock() // whoever claims now is the last
-	w.claiming.Unlock()
+	func() { // whoever claims now is the last
+		w.claiming.Lock()
+		defer w.claiming.Unlock()
+	}()
 	down := make(chan struct{})
 	go func() { w.turns.Wait(); close(down) }()
 	if !w.wait(ctx, down, w.cfg.Drain) {
