@@ -8,9 +8,10 @@ import (
 
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
+	"github.com/rendezvous-events/rendezvous/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { nodetest.Main(m, main) }
+func TestMain(m *testing.M) { nodetest.Main(pgtest.WithCluster(m), main) }
 
 // PU-81, PU-6: what cannot work is refused at start-up, by name.
 func TestWrongSettingsNameThemselves(t *testing.T) {
