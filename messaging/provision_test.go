@@ -29,15 +29,16 @@ func TestStreamsAreThoseOfTheTable(t *testing.T) {
 		Storage   jetstream.StorageType
 		Replicas  int
 	}
-	var match []string
+	var match, push []string
 	for i := range 16 {
-		match = append(match, fmt.Sprintf("rdv.match.%d", i))
+		match, push = append(match, fmt.Sprintf("rdv.match.%d", i)), append(push, fmt.Sprintf("rdv.push.%d.*", i))
 	}
 	const day, dedup = 24 * time.Hour, 2 * time.Minute
 	want := map[string]row{
 		"rdv_INBOX":    {[]string{"rdv.*.in.>"}, jetstream.WorkQueuePolicy, jetstream.DiscardNew, 64 << 20, 2<<20 + 64<<10, 0, dedup, jetstream.FileStorage, 1},
 		"rdv_MATCH":    {match, jetstream.WorkQueuePolicy, jetstream.DiscardNew, 32 << 20, -1, 0, dedup, jetstream.FileStorage, 1},
 		"rdv_RESUME":   {[]string{"rdv.*.resume.*"}, jetstream.LimitsPolicy, jetstream.DiscardOld, -1, -1, time.Hour, dedup, jetstream.FileStorage, 1},
+		"rdv_PUSH":     {push, jetstream.WorkQueuePolicy, jetstream.DiscardOld, -1, -1, 0, dedup, jetstream.FileStorage, 1},
 		"rdv_REJECTED": {[]string{"rdv.*.rejected"}, jetstream.LimitsPolicy, jetstream.DiscardOld, -1, -1, 30 * day, dedup, jetstream.FileStorage, 1},
 		"rdv_ADVISORY": {
 			[]string{"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>"},
@@ -51,6 +52,9 @@ func TestStreamsAreThoseOfTheTable(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("streams (-want +got):\n%s", d)
+	}
+	if n := p.stream("rdv_PUSH").Config.MaxMsgsPerSubject; n != 1 { // notices of one run coalesce
+		t.Errorf("rdv_PUSH keeps %d messages of a subject", n)
 	}
 }
 

@@ -87,6 +87,7 @@ func TestListenReceivesAndFails(t *testing.T) {
 		if !text.Scan() {
 			t.Fatal("it does not listen")
 		}
+		banner := text.Text()
 		all := make(chan string, 100)
 		go func() {
 			defer close(all)
@@ -94,7 +95,7 @@ func TestListenReceivesAndFails(t *testing.T) {
 				all <- text.Text()
 			}
 		}()
-		return regexp.MustCompile(`http://\S+\d`).FindString(text.Text()), all
+		return regexp.MustCompile(`http://\S+\d`).FindString(banner), all
 	}
 	u.ok(`^started`, "run", "start", "order", "--workflow-id", "w", "--run-id", "r")
 	url, lines := listen("--fail-first", "1", "--status", "500", "--count", "2")
