@@ -18,7 +18,7 @@ const (
 	MaxHeaderName          = 64
 	MaxHeaderValue         = 1024
 	MaxSigningKeys         = 5  // unexpired ones
-	MaxRegistrationsPerRun = 10 // of callers: the default of push.per_run
+	MaxRegistrationsPerRun = 10 // of callers, unless push.per_run says otherwise
 	MaxPushError           = 512
 
 	DefaultPushTimeout     = 15 * time.Second

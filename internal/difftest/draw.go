@@ -43,7 +43,7 @@ type choice struct {
 }
 
 // deck has every kind of step as often as it is to be drawn.
-var deck = dealt(eventChoices, waitChoices, runChoices, leaseChoices, listChoices, deadChoices)
+var deck = dealt(eventChoices, waitChoices, runChoices, leaseChoices, listChoices, deadChoices, pushChoices)
 
 func dealt(all ...[]choice) []func(d drawer) Step {
 	var deck []func(d drawer) Step
@@ -86,7 +86,7 @@ type burst []Step
 func (b burst) GoString() string { return script(b) }
 
 func (d drawer) burst() burst {
-	if !d.chance(50) {
+	if !d.chance(30) {
 		return nil
 	}
 	f, times := d.flow(), 2
@@ -98,6 +98,7 @@ func (d drawer) burst() burst {
 		{TakeUnmet{Hold: time.Second}, Advance{11 * time.Minute}},
 		{TakeParked{Hold: time.Second}, Advance{time.Second}},
 		{AcquireLease{f.tenant, f.run, "pod/1", 2 * time.Second, "k"}, Advance{2 * time.Second}, SweepLeases{}, TakeWoken{}},
+		d.sent(f), d.sent(f),
 	}), times)
 }
 
@@ -134,7 +135,7 @@ func (d drawer) call() Step {
 func (d drawer) earlier() []Step {
 	return slices.DeleteFunc(slices.Clone(d.w.steps), func(s Step) bool {
 		switch s.(type) {
-		case Advance, Arm, Look, TakeWoken, Reopen:
+		case Advance, Arm, Look, TakeWoken, Reopen, ClaimPushes:
 			return true
 		}
 		return false
@@ -142,7 +143,7 @@ func (d drawer) earlier() []Step {
 }
 
 // verbs are names that the engine gives its transactions; "" is any.
-var verbs = []string{"", "", "", "second_look", "offer_batch", "append"}
+var verbs = []string{"", "", "", "second_look", "offer_batch", "append", "settle_pushes", "claim_pushes"}
 
 func (d drawer) arm() Step {
 	a := Arm{Verb: one(d, verbs), Point: one(d, []string{"before_commit", "after_commit", "at_call", "at_call"}), Skip: d.rare(8)}

@@ -278,6 +278,7 @@ func (l Look) ask(s *side) (any, error) {
 		see(ParkedWaits{Tenant: tenant, Limit: 2})
 		see(QuarantinedWaits{Tenant: tenant, Limit: 1})
 		see(DeadLetters{Tenant: tenant, Limit: 2, Payload: true})
+		see(Pushes{Tenant: tenant, Limit: 2})
 		for _, id := range workflowsIn(see(QueryWorkflows{Tenant: tenant, Limit: 2})) {
 			see(ReadHistory{tenant, id})
 			see(ReadRunChain{Tenant: tenant, Workflow: id})

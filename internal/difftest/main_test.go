@@ -61,7 +61,7 @@ func memoryKind() Kind {
 }
 
 // tables are what a store keeps of its tenants.
-const tables = "DELETE FROM woken; DELETE FROM wait_keys; DELETE FROM waits; DELETE FROM event_keys; DELETE FROM dead_keys; DELETE FROM events;" +
+const tables = "DELETE FROM push_log; DELETE FROM push_registrations; DELETE FROM woken; DELETE FROM wait_keys; DELETE FROM waits; DELETE FROM event_keys; DELETE FROM dead_keys; DELETE FROM events;" +
 	"DELETE FROM batches; DELETE FROM history; DELETE FROM runs; DELETE FROM workflows;"
 
 // quickDir is a directory in memory where the system has one: a commit that waits for the disk costs more than all the rest, and nothing here is about that.

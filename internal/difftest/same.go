@@ -16,7 +16,7 @@ import (
 )
 
 // chosen are fields that each store fills in as it likes: whether they are filled in is compared.
-var chosen = []string{"Number", "Take", "NextCursor"}
+var chosen = []string{"Number", "Take", "Token", "NextCursor"}
 
 // batch is the id of a record's batch: one that the store minted, since its caller named none, is any.
 type batch string

@@ -10,6 +10,7 @@ import (
 // seen is what steps named so far.
 type seen struct {
 	events []Name
+	leases []Hook          // of each send lease, in the order they were handed out
 	taken  []Held          // of each take token, in the order they were handed out
 	due    []time.Duration // instants at which something ends or falls due, behind Base
 }

@@ -43,6 +43,7 @@ type side struct {
 	// What this store chose for itself, in the order it was handed out: steps name it by its place, from 1.
 	minted  []string
 	takes   []int64
+	tokens  []int64 // of send leases
 	cursors []string
 }
 
@@ -61,10 +62,10 @@ func newSide(k Kind) (*side, error) {
 // mount makes the two stores of a backend.
 func (s *side) mount(b backend.Backend) (err error) {
 	s.below, s.faults = b, fault.Wrap(b)
-	if s.store, err = engine.New(s.faults, engine.Options{}); err != nil {
+	if s.store, err = engine.New(s.faults, engine.Options{Destinations: destinations}); err != nil {
 		return err
 	}
-	s.plain, err = engine.New(b, engine.Options{})
+	s.plain, err = engine.New(b, engine.Options{Destinations: destinations})
 	return err
 }
 

@@ -20,6 +20,7 @@ type Engine struct {
 	clock    clock.Clock
 	maxEvent int
 	look     int
+	perRun   int // registrations of callers
 	// destinations are registered with each run's first record.
 	destinations []rendezvous.Destination
 	// replays is for how many batches yet intake looks before it inserts: producers are sending again.
@@ -33,6 +34,7 @@ type Options struct {
 	MaxEvent int         // an event's payload in bytes, at most rendezvous.MaxPayload, which is the default
 	// Destinations are the operator's push destinations: every run that this store starts, continues or reopens is registered with them (push.md section 1).
 	Destinations []rendezvous.Destination
+	PushPerRun   int // push registrations of callers that a run may have. Default 10
 }
 
 var _ store.Store = (*Engine)(nil)
@@ -54,11 +56,17 @@ func New(b backend.Backend, o Options) (*Engine, error) {
 	if o.MaxEvent < 0 || o.MaxEvent > rendezvous.MaxPayload {
 		return nil, rendezvous.OverLimit("max_event", rendezvous.MaxPayload, o.MaxEvent)
 	}
+	if o.PushPerRun == 0 {
+		o.PushPerRun = rendezvous.MaxRegistrationsPerRun
+	}
+	if o.PushPerRun < 0 {
+		return nil, rendezvous.InvalidField("push.per_run", "%d is negative", o.PushPerRun).With("value", o.PushPerRun)
+	}
 	destinations, err := rendezvous.CheckDestinations(o.Destinations)
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{backend: b, clock: o.Clock, maxEvent: o.MaxEvent, look: o.Look, destinations: destinations}
+	e := &Engine{backend: b, clock: o.Clock, maxEvent: o.MaxEvent, look: o.Look, perRun: o.PushPerRun, destinations: destinations}
 	e.all = func() enumeration { return enumeration{e, nil} }
 	return e, nil
 }

@@ -183,8 +183,8 @@ func (u *unit) putNew(ctx context.Context, f *flow, run *backend.Run, p store.Pu
 			callers++
 		}
 	}
-	if callers >= rendezvous.MaxRegistrationsPerRun {
-		return store.PushPut{}, rendezvous.OverLimit("registrations", rendezvous.MaxRegistrationsPerRun, callers+1).With("run", p.RunID)
+	if callers >= u.engine.perRun {
+		return store.PushPut{}, rendezvous.OverLimit("registrations", u.engine.perRun, callers+1).With("run", p.RunID)
 	}
 	row, err := u.newPush(f, run, p)
 	if err != nil {
@@ -229,9 +229,9 @@ func gateFor(given, url string) string {
 }
 
 // checkStartPush judges the registrations of a start of that run: they name no run, and each is another.
-func checkStartPush(list []store.PutPush, run string) ([]store.PutPush, error) {
-	if len(list) > rendezvous.MaxRegistrationsPerRun {
-		return nil, rendezvous.OverLimit("push", rendezvous.MaxRegistrationsPerRun, len(list))
+func checkStartPush(list []store.PutPush, run string, most int) ([]store.PutPush, error) {
+	if len(list) > most {
+		return nil, rendezvous.OverLimit("push", most, len(list))
 	}
 	out := slices.Clone(list)
 	for i := range out {

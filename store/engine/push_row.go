@@ -135,7 +135,7 @@ func (u *unit) dropPush(f *flow, p *backend.Push) {
 	}
 	u.first(p)
 	u.ch.GonePushes = append(u.ch.GonePushes, p.Key())
-	p.State = backend.PushGone
+	p.State, p.LeaseToken = backend.PushGone, 0 // for whoever comes to it in this unit
 }
 
 // lockPush locks one row; nil where there is none that callers see. What is locked of a deleted one is answered as gone.
@@ -251,7 +251,7 @@ func (u *unit) wakes() {
 	of := map[backend.RunKey]*backend.PushWake{}
 	for _, r := range u.ch.Records {
 		f := u.flows[backend.WorkflowKey{Tenant: r.Tenant, ID: r.WorkflowID}]
-		if f == nil || !f.watched {
+		if f == nil || !f.watched || r.Kind == rendezvous.RunStarted { // nobody rests in a run that begins
 			continue
 		}
 		key := backend.RunKey{Tenant: r.Tenant, ID: r.RunID}

@@ -88,6 +88,9 @@ func (u *unit) advancePush(ctx context.Context, key backend.PushKey, token int64
 		return out, refused, err
 	}
 	if token != 0 && token < p.Incarnation {
+		if handIn(p, token) { // whoever comes after the deleted one need not wait any more
+			u.savePush(p)
+		}
 		return out, pushNotFound(store.PushKey{RunID: key.RunID, ID: key.ID}), nil
 	}
 	if err := checkCursor(c, f.Head); err != nil {
@@ -324,8 +327,14 @@ func (t *tenant) CompletePush(ctx context.Context, key store.PushKey, token, nex
 			return err
 		}
 		p, _, err := u.pushOf(ctx, t.pushKey(key), token)
-		if p == nil || token != 0 && token < p.Incarnation {
-			return err // what it is about is done
+		if p == nil {
+			return err // it is done
+		}
+		if token != 0 && token < p.Incarnation {
+			if handIn(p, token) {
+				u.savePush(p)
+			}
+			return nil // what it is about is done
 		}
 		if token == 0 && u.sends(p) {
 			refused = u.pushHeld(p)

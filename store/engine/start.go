@@ -22,7 +22,7 @@ type start struct {
 
 // StartRun implements [store.Runs].
 func (t *tenant) StartRun(ctx context.Context, s store.Start, at time.Time) (store.Started, error) {
-	n, err := newStart(t.name, s)
+	n, err := newStart(t.name, s, t.perRun)
 	if err != nil {
 		return store.Started{}, err
 	}
@@ -62,7 +62,7 @@ func (t *tenant) StartRun(ctx context.Context, s store.Start, at time.Time) (sto
 }
 
 // newStart judges a start by its shape and fills in its defaults; the run's id is minted where none is named.
-func newStart(tenant string, s store.Start) (start, error) {
+func newStart(tenant string, s store.Start, mostPush int) (start, error) {
 	n := start{tenant: tenant, workflow: s.WorkflowID, run: s.RunID}
 	if err := checkStart(s); err != nil {
 		return n, err
@@ -79,7 +79,7 @@ func newStart(tenant string, s store.Start) (start, error) {
 			return n, err
 		}
 	}
-	if n.push, err = checkStartPush(s.Push, run); err != nil {
+	if n.push, err = checkStartPush(s.Push, run, mostPush); err != nil {
 		return n, err
 	}
 	record, err := rendezvous.Record{

@@ -240,7 +240,11 @@ func (t *transaction) checkPushLocks(c *backend.Changes, held map[backend.Workfl
 
 // stalePushes reports whether something to insert is there, or something to change is not.
 func (t *transaction) stalePushes(c *backend.Changes) bool {
-	return taken(t.push.pushes, c.NewPushes) || absent(t.push.pushes, c.Pushes) ||
+	entries := map[backend.PushLogKey]struct{}{}
+	for _, e := range c.PushLog {
+		entries[e.PushLogKey] = struct{}{}
+	}
+	return len(entries) < len(c.PushLog) || taken(t.push.pushes, c.NewPushes) || absent(t.push.pushes, c.Pushes) ||
 		slices.ContainsFunc(c.GonePushes, func(k backend.PushKey) bool { return t.push.pushes[k] == nil }) ||
 		slices.ContainsFunc(c.PushLog, func(e *backend.PushLogEntry) bool { return t.push.entry(e.PushLogKey) != nil })
 }

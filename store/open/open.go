@@ -29,6 +29,9 @@ type Options struct {
 	Shards   int         // N, fixed when a store is created; 0 is what it was created with, and rendezvous.DefaultShards for a new one
 	MaxEvent int         // an event's payload in bytes, at most rendezvous.MaxPayload, which is the default
 	Migrate  bool        // bring a durable store's schema to this build's version first; without it an older one is refused
+	// Destinations are the operator's push destinations, of which the store knows names, events and types: every run is registered with them.
+	Destinations []rendezvous.Destination
+	PushPerRun   int // push registrations of callers that a run may have; 0 is 10
 	// Postgres holds what only PostgreSQL has. URL, Clock, Shards and Migrate are taken from the call.
 	Postgres postgres.Config
 	// Wrap puts decorators around the backend, below the engine: telemetry, faults. It sees every transaction by the name of its verb.
@@ -97,7 +100,7 @@ func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	if o.Wrap != nil {
 		b = o.Wrap(b)
 	}
-	s, err := engine.New(b, engine.Options{Clock: o.Clock, MaxEvent: o.MaxEvent})
+	s, err := engine.New(b, engine.Options{Clock: o.Clock, MaxEvent: o.MaxEvent, Destinations: o.Destinations, PushPerRun: o.PushPerRun})
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}

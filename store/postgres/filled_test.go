@@ -70,6 +70,20 @@ var fill = []string{
 	// A run that slept often.
 	`INSERT INTO history SELECT 'acme', 'live-2', 2 + i, 'live-2', (ARRAY['timer.started', 'timer.fired'])[2 - i % 2], 1, '', 0, false, '{}', NULL, '', '', '', '', rdv_now(), '',
 		't-' || (i + 1) / 2 FROM generate_series(1, 2001) i`,
+	// Push registrations of acme: 20,000 that rest, 5,000 that are parked, 5,000 that are due tomorrow, and a log. Of globex 10 that are due at one gate, 3 whose
+	// lease has run out, 2 that somebody sends for and that have been failing, 2 that are gone; and 3 of operators.
+	`INSERT INTO push_registrations ` + pushOf("'acme', 'live-0', 'idle-' || i, 'live-0', 'caller', 'g' || i % 100", "'idle'", "rdv_now()", "0, ''", "NULL", "NULL, ''") + ` FROM generate_series(1, 20000) i`,
+	`INSERT INTO push_registrations ` + pushOf("'acme', 'live-0', 'parked-' || i, 'live-0', 'caller', 'g' || i % 100", "'parked'", "rdv_now()", "0, ''", "NULL", "rdv_now() + i * interval '1 s', 'gone'") + ` FROM generate_series(1, 5000) i`,
+	`INSERT INTO push_registrations ` + pushOf("'acme', 'live-0', 'later-' || i, 'live-0', 'caller', 'g' || i % 100", "'live'", "rdv_now() + interval '1 day' + i * interval '1 s'", "0, ''", "NULL", "NULL, ''") + ` FROM generate_series(1, 5000) i`,
+	`INSERT INTO push_registrations ` + pushOf("tenant, run_id, 'due', workflow_id, 'caller', 'g'", "'live'", "rdv_now() - interval '1 s'", "0, ''", "NULL", "NULL, ''") + ` FROM workflows WHERE tenant = 'globex'`,
+	`INSERT INTO push_registrations ` + pushOf("'globex', 'live-1', 'lapsed-' || i, 'live-1', 'caller', 'h'", "'live'", "rdv_now() - interval '1 h'", "1000 + i, 'pod'", "rdv_now() - interval '1 s'", "NULL, ''") + ` FROM generate_series(1, 3) i`,
+	`INSERT INTO push_registrations ` + pushOf("'globex', 'live-2', 'sent-' || i, 'live-2', 'caller', 'h'", "'live'", "rdv_now() - interval '1 h'", "2000 + i, 'pod'", "rdv_now() + interval '1 h'", "NULL, ''") + ` FROM generate_series(1, 2) i`,
+	`INSERT INTO push_registrations ` + pushOf("'globex', 'live-3', 'gone-' || i, 'live-3', 'caller', 'h'", "'gone'", "rdv_now()", "3000 + i, 'pod'", "rdv_now() - interval '1 s'", "NULL, ''") + ` FROM generate_series(1, 2) i`,
+	`INSERT INTO push_registrations ` + pushOf("'globex', 'live-4', 'operator:' || i, 'live-4', 'operator', 'operator:' || i", "'live'", "rdv_now() - interval '1 s'", "0, ''", "NULL", "NULL, ''") + ` FROM generate_series(1, 3) i`,
+	`UPDATE push_registrations SET failing_since = rdv_now() - interval '4 days' WHERE id IN ('sent-1', 'sent-2', 'lapsed-1', 'operator:1')`,
+	`UPDATE push_registrations SET logged = 150 WHERE tenant = 'acme' AND id = 'idle-1'`,
+	`INSERT INTO push_log SELECT 'acme', 'live-0', 'idle-' || j, 1, i, 'e' || i, rdv_now() - interval '1 day' + i * interval '1 s', false, '{"attempt_no":1,"at":"2026-01-01T00:00:00Z","outcome":"failed"}'
+		FROM generate_series(1, 150) i, generate_series(1, 50) j`,
 	// What queues leave behind until it is vacuumed: many rows that came and went.
 	`INSERT INTO event_keys SELECT 'acme', 'order', 'live-1', 'paid', 1000000 + i, rdv_now() FROM generate_series(1, 5000) i`,
 	`DELETE FROM event_keys WHERE number > 1000000`,
@@ -93,7 +107,7 @@ func prepare(ctx context.Context, url string, statements ...string) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{"workflows", "runs", "history", "batches", "events", "event_keys", "dead_keys", "waits", "wait_keys", "woken", "timers", "shard_leases", "members", "remnants"} {
+	for _, table := range []string{"workflows", "runs", "history", "batches", "events", "event_keys", "dead_keys", "waits", "wait_keys", "woken", "timers", "shard_leases", "members", "remnants", "push_registrations", "push_log"} {
 		if _, err := conn.Exec(ctx, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)"); err != nil {
 			return errors.Join(err, conn.Close(ctx))
 		}
@@ -124,7 +138,7 @@ func onFilled(t *testing.T, test func(t *testing.T, url string, b *postgres.Back
 		use(t, b, "warm", 3)
 		execute(t, url, "VACUUM ANALYZE")
 		use(t, b, "warmer", 3)
-		for _, q := range slices.Concat(queries, timerQueries) {
+		for _, q := range slices.Concat(queries, timerQueries, pushQueries) {
 			if err := b.Update(t.Context(), "test", q.run); err != nil {
 				t.Fatal(err)
 			}

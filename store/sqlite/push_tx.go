@@ -14,7 +14,7 @@ import (
 const (
 	pushByTokenSQL   = `SELECT` + pushColumns + ` FROM push_registrations p INDEXED BY push_token WHERE p.lease_token = ?1 AND p.lease_token <> 0`
 	pushesOfClaimSQL = `SELECT` + pushColumns + ` FROM push_registrations p INDEXED BY push_claims
-WHERE p.lease_token <> 0 AND p.lease_owner = ? AND p.lease_request = ? AND NOT p.lease_revoked AND p.state = 'live'`
+WHERE p.lease_owner <> '' AND p.lease_owner = ? AND p.lease_request = ? AND NOT p.lease_revoked AND p.state = 'live'`
 
 	// A tenant's gates, found in a walk from gate to gate.
 	pushGatesSQL = `

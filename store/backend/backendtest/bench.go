@@ -37,7 +37,7 @@ type backendCase struct {
 	run  func(x *bench)
 }
 
-var cases = concat(rowCases, changeCases, matchCases, dueCases, deadCases, retentionCases, listCases, nearCases, historyCases, timerCases, timerDueCases, shardCases)
+var cases = concat(rowCases, changeCases, matchCases, dueCases, deadCases, retentionCases, listCases, nearCases, historyCases, timerCases, timerDueCases, shardCases, pushCases)
 
 func concat(sets ...[]backendCase) []backendCase {
 	var all []backendCase
@@ -145,6 +145,7 @@ func eq[T any](x *bench, what string, is, want T) {
 	x.Helper()
 	free := cmp.Options{
 		cmpopts.IgnoreFields(backend.Event{}, "Version", "Keyed", "Listed"), cmpopts.IgnoreFields(backend.Wait{}, "Version", "Keyed"),
+		cmpopts.IgnoreFields(backend.Push{}, "Resettled"),
 		cmpopts.EquateEmpty(), sameJSON,
 	}
 	if diff := cmp.Diff(want, is, free); diff != "" {

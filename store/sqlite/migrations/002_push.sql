@@ -56,7 +56,7 @@ CREATE INDEX push_gates ON push_registrations (namespace, tenant, gate, next_att
 -- Send leases by their end, by token and by claim.
 CREATE INDEX push_leased ON push_registrations (namespace, lease_until, next_attempt_at) WHERE state = 'live' AND lease_until IS NOT NULL;
 CREATE UNIQUE INDEX push_token ON push_registrations (lease_token) WHERE lease_token <> 0;
-CREATE INDEX push_claims ON push_registrations (lease_owner, lease_request) WHERE lease_token <> 0;
+CREATE INDEX push_claims ON push_registrations (lease_owner, lease_request) WHERE lease_owner <> '';
 -- Parked rows by key, and the longest parked first.
 CREATE INDEX push_parked ON push_registrations (tenant, run_id, id) WHERE state = 'parked';
 CREATE INDEX push_parked_since ON push_registrations (tenant, parked_at, run_id, id) WHERE state = 'parked';
