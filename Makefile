@@ -79,8 +79,8 @@ format: ## write every Go file in the form that lint wants
 	go run $(GOFUMPT) -w .
 
 .PHONY: soak
-soak: ## kill ingest, delivery-worker, sweeper, broker and PostgreSQL at random under load for 200 rounds, then check that nothing was lost
-	go run ./internal/soak -rounds 200 $(ARGS)
+soak: ## kill every worker, broker and PostgreSQL at random under load for 200 rounds and 20,000 timers, clocks askew, then check that nothing was lost, doubled or early
+	go run ./internal/soak -rounds 200 -timers 20000 $(ARGS)
 
 .PHONY: soak-embedded
 soak-embedded: ## kill the one process of `rendezvous up` for 1,000 rounds, on its embedded store and NATS server
@@ -88,24 +88,28 @@ soak-embedded: ## kill the one process of `rendezvous up` for 1,000 rounds, on i
 
 .PHONY: soak-short
 soak-short: ## both for a while: two minutes in all
-	go run ./internal/soak -duration 90s $(ARGS)
-	go run ./internal/soak -embedded -duration 30s $(ARGS)
+	go run ./internal/soak -duration 60s -timer-rate 60 $(ARGS)
+	go run ./internal/soak -embedded -duration 20s -timer-rate 30 $(ARGS)
 
 .PHONY: bench
 bench: ## measure the whole pipeline on this machine
 	go run ./bench $(ARGS)
 
 .PHONY: bench-short
-bench-short: ## the same with a tenth of the events
+bench-short: ## the same with a tenth of the events and a twentieth of the timers
 	go run ./bench -short $(ARGS)
 
-# How many open waits, and as many live events; beside them there are five times as many consumed events and a tenth of dead letters.
+# How many open waits, and as many live events; beside them there are five times as many consumed events and a tenth of dead letters. Of start-ups: how many timers.
 FILLED ?= 1000000
 
 .PHONY: bench-filled
 bench-filled: ## measure the sweeper and the operator's reads on stores with a million waits and events (FILLED=100000 for less)
 	RDV_FILLED=$(FILLED) go run ./internal/pgtest/cmd/pgtest -- \
 		go test ./store/postgres ./store/sqlite -p 1 -run '^$$' -bench BenchmarkFilled -benchtime 1x -timeout 2h $(TESTFLAGS)
+
+.PHONY: bench-startup
+bench-startup: ## measure how a timer-worker starts beside a million armed timers and a million finished runs (FILLED=100000 for less)
+	go run ./bench -startup $(FILLED) $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for a minute (FUZZTIME=10m for longer)

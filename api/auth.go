@@ -32,11 +32,12 @@ type Caller struct {
 	Tenants []string // admin: all
 	Sources []string // events may be sent only for these; empty: any
 	Basis   rendezvous.Basis
+	Push    bool // the right to register webhooks; operators have it
 }
 
 // Open is the caller of a door without tokens: everybody on loopback, or whom the NATS account lets in.
 func Open() Caller {
-	return Caller{Name: "anonymous", Role: RoleAdmin, Basis: rendezvous.BasisConnected}
+	return Caller{Name: "anonymous", Role: RoleAdmin, Basis: rendezvous.BasisConnected, Push: true}
 }
 
 func (c Caller) may(tenant string, need Role) error {
@@ -45,6 +46,14 @@ func (c Caller) may(tenant string, need Role) error {
 	}
 	if c.Role < need {
 		return rendezvous.Errorf(rendezvous.CodeUnauthorized, "this token's role is too small for this verb; use an %s token", need)
+	}
+	return nil
+}
+
+// mayPush judges the right push (api.md section 4).
+func (c Caller) mayPush() error {
+	if !c.Push && c.Role < RoleOperator {
+		return rendezvous.Errorf(rendezvous.CodeUnauthorized, "this token may not register webhooks; use one with the right push, or an operator token").With("right", "push")
 	}
 	return nil
 }
@@ -98,7 +107,7 @@ type tokenRow struct {
 	caller Caller
 }
 
-// tokenFile is the form of a token file: {"tokens":[{"token":"…" or "sha256":"…","name":"…","role":"executor","tenants":["acme"],"sources":["urn:psp"]}]}.
+// tokenFile is the form of a token file: {"tokens":[{"token":"…" or "sha256":"…","name":"…","role":"executor","tenants":["acme"],"sources":["urn:psp"],"push":true}]}.
 type tokenFile struct {
 	Tokens []struct {
 		Token   string   `json:"token"`
@@ -107,6 +116,7 @@ type tokenFile struct {
 		Role    string   `json:"role"`
 		Tenants []string `json:"tenants"`
 		Sources []string `json:"sources"`
+		Push    bool     `json:"push"`
 	} `json:"tokens"`
 }
 
@@ -137,7 +147,7 @@ func ParseTokens(raw []byte) (*Tokens, error) {
 		if err != nil {
 			return nil, rendezvous.InvalidField("tokens", "entry %d: %v", i+1, err)
 		}
-		c := Caller{Name: row.Name, Role: roles[row.Role], Tenants: row.Tenants, Sources: row.Sources, Basis: rendezvous.BasisAuthenticated}
+		c := Caller{Name: row.Name, Role: roles[row.Role], Tenants: row.Tenants, Sources: row.Sources, Basis: rendezvous.BasisAuthenticated, Push: row.Push}
 		if c.Role == RoleNone {
 			return nil, rendezvous.InvalidField("tokens", "entry %d: role %q is none of producer, executor, operator, admin", i+1, row.Role)
 		}

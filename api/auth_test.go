@@ -19,6 +19,7 @@ const tokenFile = `{"tokens":[
 	{"token":"producer-of-acme-0001","name":"shop","role":"producer","tenants":["acme"]},
 	{"token":"producer-of-psp-00001","name":"psp","role":"producer","tenants":["acme","other"],"sources":["urn:psp"]},
 	{"token":"executor-of-acme-0001","name":"pod","role":"executor","tenants":["acme"]},
+	{"token":"pushing-for-acme-0001","name":"hooks","role":"executor","tenants":["acme"],"push":true},
 	{"token":"operator-of-acme-0001","name":"ann","role":"operator","tenants":["acme"]},
 	{"sha256":"26e14b0db30c01c5d9c1f8a1fe8e45b7c4ec4b07e19b9e0cd10cc1ba7a5fba7c","name":"digested","role":"operator","tenants":["acme"]},
 	{"token":"admin-of-everything-1","name":"root","role":"admin"}]}`
@@ -34,8 +35,9 @@ func TestRolesAllowWhatTheContractSays(t *testing.T) {
 	n := nodetest.Start(t, withTokens(t, tokenFile))
 	producer := []string{"events.put", "events.deliver", "system.info"}
 	executor := slices.DeleteFunc(slices.Clone(builtVerbs), func(v string) bool {
-		return v == "events.erase" || v == "shards.list" || strings.HasPrefix(v, "deadletters.")
+		return v == "events.erase" || v == "shards.list" || strings.HasPrefix(v, "deadletters.") || strings.HasPrefix(v, "push.")
 	})
+	own := []string{"push.put", "push.get", "push.list", "push.delete", "push.park", "push.unpark", "push.skip", "push.rotate", "push.attempts"}
 	for _, c := range []struct {
 		token, tenant string
 		verbs         []string
@@ -45,6 +47,8 @@ func TestRolesAllowWhatTheContractSays(t *testing.T) {
 		{"producer-of-psp-00001", "other", producer},
 		{"executor-of-acme-0001", "acme", executor},
 		{"executor-of-acme-0001", "other", nil},
+		{"pushing-for-acme-0001", "acme", slices.Concat(executor, own)},
+		{"pushing-for-acme-0001", "other", nil},
 		{"operator-of-acme-0001", "acme", builtVerbs},
 		{"operator-of-acme-0001", "acme2", nil},
 		{"admin-of-everything-1", "acme", builtVerbs},

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"strconv"
+
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
@@ -67,6 +69,16 @@ func shorter(reply any) (any, bool) {
 		return withoutPayloads(r)
 	case wire.LetterResults:
 		return fewerResults(r)
+	case wire.PushPut: // push.attempts has it
+		ok = r.Last != nil
+		r.Last = nil
+		return r, ok
+	case wire.PushAttemptList:
+		if len(r.Attempts) > 1 {
+			r.Attempts, ok = firstHalf(r.Attempts)
+			r.NextCursor = strconv.FormatInt(r.Attempts[len(r.Attempts)-1].AttemptNo, 10)
+		}
+		return r, ok
 	case wire.PutResults:
 		return withoutWords(r)
 	}

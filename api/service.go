@@ -25,6 +25,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/cloudevents"
 	"github.com/rendezvous-events/rendezvous/group"
 	"github.com/rendezvous-events/rendezvous/notify"
+	"github.com/rendezvous-events/rendezvous/push/target"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/wire"
 )
@@ -40,7 +41,7 @@ type Door interface {
 	HandTo(ctx context.Context, tenant, run string, e rendezvous.Event, keep bool) func() (store.Delivery, error)
 }
 
-// Config is what a service is given. All but Checks is required.
+// Config is what a service is given. All but Targets and Checks is required.
 type Config struct {
 	Store   store.Store
 	Door    Door
@@ -51,6 +52,7 @@ type Config struct {
 	Meter   metric.Meter
 	Version string
 	Kind    string                                     // of the store, as system.info names it
+	Targets *target.Policy                             // where callers' registrations may go (push.md section 11); nil: nowhere
 	Checks  []func(ctx context.Context) (bad []string) // of system.check, each answering its reasons, none where all is well
 }
 
@@ -76,6 +78,11 @@ func New(cfg Config) (*Service, error) {
 		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30))
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Targets == nil {
+		if cfg.Targets, err = target.New(target.Settings{}); err != nil {
+			return nil, err
+		}
 	}
 	s := &Service{cfg: cfg, calls: calls, duration: duration, sending: notify.Sendings{Log: cfg.Log}}
 	s.closing = make(chan struct{})
@@ -135,6 +142,7 @@ type call struct {
 // verb is one row of the table: who may call it and what it does.
 type verb struct {
 	role Role
+	push bool // the right push too
 	do   func(ctx context.Context, c call, body []byte) (any, error)
 }
 
@@ -205,6 +213,11 @@ func (s *Service) answer(ctx context.Context, tenant, name string, v verb, who C
 	}
 	if v.do == nil {
 		return nil, unknownVerb(name)
+	}
+	if v.push {
+		if err := who.mayPush(); err != nil {
+			return nil, err
+		}
 	}
 	t, err := s.tenant(tenant)
 	if err != nil {

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // table is every verb of this build. Verbs of the contract that are not here answer not_found, naming themselves.
 func (s *Service) table() map[string]verb {
 	register := handle(RoleExecutor, registerWait)
-	return map[string]verb{
+	verbs := map[string]verb{
 		"events.put":     handle(RoleProducer, putEvents),
 		"events.deliver": handle(RoleProducer, deliverEvent),
 		"events.get":     handle(RoleExecutor, getEvent),
@@ -60,6 +61,8 @@ func (s *Service) table() map[string]verb {
 		"system.info":  handle(RoleNone, systemInfo),
 		"system.check": handle(RoleExecutor, systemCheck),
 	}
+	maps.Copy(verbs, pushes())
+	return verbs
 }
 
 func putEvents(ctx context.Context, c call, req wire.PutEvents) (wire.PutResults, error) {

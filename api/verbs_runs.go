@@ -21,9 +21,13 @@ func startRun(ctx context.Context, c call, req wire.StartRun) (wire.Started, err
 	if err != nil {
 		return wire.Started{}, err
 	}
+	pushes, err := c.placed(req.Push)
+	if err != nil {
+		return wire.Started{}, err
+	}
 	got, err := c.tenant.StartRun(ctx, store.Start{
 		WorkflowID: req.WorkflowID, RunID: req.RunID, Type: req.Type, Queue: req.Queue, Input: input, ContentType: contentType, Parent: req.Parent,
-		CodeVersion: req.CodeVersion, Deadline: deadline, DeadlineAfter: after, Operator: c.caller.vouched(req.Operator),
+		CodeVersion: req.CodeVersion, Deadline: deadline, DeadlineAfter: after, Push: pushes, Operator: c.caller.vouched(req.Operator),
 	}, time.Time{})
 	if err != nil {
 		return wire.Started{}, err
@@ -103,6 +107,9 @@ func continueAsNew(ctx context.Context, c call, req wire.Conclude) (wire.Conclud
 	}
 	if err := next.Refuse(); err != nil {
 		return wire.Concluded{}, err
+	}
+	if next.Push != nil {
+		return wire.Concluded{}, rendezvous.InvalidField("push", "belongs to runs.start; push.put registers on a continuation")
 	}
 	if next.WorkflowID != "" || next.Parent != "" {
 		return wire.Concluded{}, rendezvous.InvalidField("next", "a continuation keeps its workflow and parent; leave them out")

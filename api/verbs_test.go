@@ -216,7 +216,7 @@ func TestEveryVerbAnswersInItsShapeOverBothDoors(t *testing.T) {
 		})
 	}
 	called := map[string]bool{}
-	for _, s := range slices.Concat(drive, steer, bury, sleep) {
+	for _, s := range slices.Concat(drive, steer, bury, sleep, webhooks) {
 		called[s.verb] = true
 	}
 	for _, verb := range builtVerbs {
@@ -233,6 +233,7 @@ var builtVerbs = []string{
 	"runs.renew", "runs.release", "runs.collect", "runs.append", "runs.await", "runs.conclude", "runs.cancel", "runs.pause", "runs.resume", "runs.reopen", "waits.register",
 	"waits.list", "waits.withdraw", "waits.retry", "timers.arm", "timers.cancel", "timers.list", "shards.list", "deadletters.list",
 	"deadletters.count", "deadletters.requeue", "deadletters.purge", "system.info", "system.check",
+	"push.put", "push.get", "push.list", "push.delete", "push.park", "push.parked", "push.unpark", "push.unpark_many", "push.skip", "push.rotate", "push.attempts",
 }
 
 // What the plane mints itself are ids of version 7.

@@ -12,14 +12,19 @@ import (
 // usage is processor time spent so far: by this process (plane and load together) and by the PostgreSQL server of its own.
 type usage struct{ process, server time.Duration }
 
-// cpu reads the usage; the server's is 0 where the machine does not say, or the server is not ours. A connection's process that ended is counted by its parent.
+// cpu reads the usage; the server's is 0 where the machine does not say, or the server is not ours.
 func (b *bench) cpu() usage {
 	var own syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &own)
-	u := usage{process: time.Duration(own.Utime.Nano() + own.Stime.Nano())}
-	if b.o.server == 0 {
-		return u
+	return usage{process: time.Duration(own.Utime.Nano() + own.Stime.Nano()), server: serverTime(b.o.server)}
+}
+
+// serverTime is the processor time of a PostgreSQL server: its first process and those of its connections. One that ended is counted by the first.
+func serverTime(postmaster int) time.Duration {
+	if postmaster == 0 {
+		return 0
 	}
+	var all time.Duration
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -30,16 +35,25 @@ func (b *bench) cpu() usage {
 		if len(fields) < 15 {
 			continue
 		}
-		if parent, _ := strconv.Atoi(fields[1]); pid != b.o.server && parent != b.o.server {
+		if parent, _ := strconv.Atoi(fields[1]); pid != postmaster && parent != postmaster {
 			continue
 		}
 		for i := 11; i <= 14; i++ { // utime, stime, and those of ended children
-			if i < 13 || pid == b.o.server {
-				u.server += ticks(fields[i])
+			if i < 13 || pid == postmaster {
+				all += ticks(fields[i])
 			}
 		}
 	}
-	return u
+	return all
+}
+
+// processTime is the processor time of one process.
+func processTime(pid int) time.Duration {
+	fields := stat(pid)
+	if len(fields) < 13 {
+		return 0
+	}
+	return ticks(fields[11]) + ticks(fields[12])
 }
 
 // stat is the fields of /proc/pid/stat behind the command's name.
@@ -58,9 +72,9 @@ func ticks(s string) time.Duration {
 	return time.Duration(n) * 10 * time.Millisecond
 }
 
-// per reports the processor time of n items since before.
-func (b *bench) per(n int, before usage) {
+// per reports the processor time of each of n things since before.
+func (b *bench) per(what string, n int, before usage) {
 	now := b.cpu()
-	fmt.Printf("  processor time an event: plane and load %s, PostgreSQL %s\n", ((now.process - before.process) / time.Duration(n)).Round(100*time.Nanosecond),
+	fmt.Printf("  processor time %s: plane and load %s, PostgreSQL %s\n", what, ((now.process - before.process) / time.Duration(n)).Round(100*time.Nanosecond),
 		((now.server - before.server) / time.Duration(n)).Round(100*time.Nanosecond))
 }

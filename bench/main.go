@@ -1,6 +1,6 @@
-// Command bench measures the whole pipeline on this machine: request door → store → match → answered, waits first and events first, and the time
-// from an event's arrival to its resume notice at a steady rate. It starts a PostgreSQL of its own (default fsync), or takes the embedded store, and an
-// embedded NATS.
+// Command bench measures the whole pipeline on this machine: request door → store → match → answered, waits first and events first, the time from an event's
+// arrival to its resume notice at a steady rate, and timers: single ones, and very many that are due at one instant beside such events. It starts a PostgreSQL of
+// its own (default fsync), or takes the embedded store, and an embedded NATS. With -startup it measures starts of a process on a store full of timers instead.
 package main
 
 import (
@@ -26,35 +26,51 @@ type options struct {
 	callers int
 	rate    int
 	seconds int
-	store   string
-	verbose bool
-	profile string
-	only    string
-	server  int // process id of the PostgreSQL of its own
+	timers  int
+	beside  int
+	// The burst's timers are deadlines of waits.
+	deadlines bool
+	store     string
+	verbose   bool
+	profile   string
+	only      string
+	server    int // process id of the PostgreSQL of its own
 }
 
 func main() {
 	o := options{}
-	short := flag.Bool("short", false, "a tenth of the events")
+	short := flag.Bool("short", false, "a tenth of the events, a twentieth of the timers")
 	flag.IntVar(&o.events, "events", 100_000, "events of 256 bytes, one run and one wait each")
 	flag.IntVar(&o.callers, "callers", 32, "concurrent callers of RegisterWait, events first")
 	flag.IntVar(&o.rate, "rate", 1000, "events a second of the latency scenario")
 	flag.IntVar(&o.seconds, "seconds", 20, "length of the latency scenario")
+	flag.IntVar(&o.timers, "timers", 100_000, "timers due at one instant, of one run each")
+	flag.IntVar(&o.beside, "beside", 200, "events a second that are delivered while they fire")
+	flag.BoolVar(&o.deadlines, "deadlines", false, "these timers are deadlines of waits, not sleeps of runs")
 	flag.StringVar(&o.store, "store", "", "a store URL instead of a PostgreSQL of its own (its tables are used as they are)")
 	flag.BoolVar(&o.verbose, "v", false, "log what the plane logs")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process to a file")
-	flag.StringVar(&o.only, "only", "", "run one scenario: waits first, one at a time, events first, latency or bare loop")
+	flag.StringVar(&o.only, "only", "", "run one scenario: waits first, one at a time, events first, latency, timers or bare loop")
+	startup := flag.Int("startup", -1, "measure instead how a timer-worker starts beside so many armed timers and as many finished runs")
 	embedded := flag.Bool("embedded", false, "measure the embedded store, in a folder of its own")
 	flag.Parse()
 	if *short {
-		o.events, o.seconds = o.events/10, o.seconds/4
+		o.events, o.timers, o.seconds = o.events/10, o.timers/20, o.seconds/4
 	}
 	if *embedded {
 		o.store = "sqlite:"
 	}
 	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer done()
-	if err := run(ctx, o); err != nil {
+	var err error
+	if store := os.Getenv(storeVariable); store != "" {
+		err = serve(ctx, store, os.Getenv(natsVariable))
+	} else if *startup >= 0 {
+		err = startUps(ctx, o, *startup)
+	} else {
+		err = run(ctx, o)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -84,11 +100,9 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	sync, err := fsyncLatency(dir)
-	if err != nil {
+	if err := header(dir); err != nil {
 		return err
 	}
-	fmt.Printf("%s, %d cores, fsync of 8 KiB p50 %s p99 %s\n", runtime.Version(), runtime.NumCPU(), sync.at(50), sync.at(99))
 	if o.profile != "" {
 		f, err := os.Create(o.profile)
 		if err != nil {
@@ -108,7 +122,7 @@ func run(ctx context.Context, o options) error {
 	for _, scenario := range []struct {
 		name string
 		run  func(ctx context.Context, b *bench) error
-	}{{"waits first", waitsFirst}, {"one at a time", oneAtATime}, {"events first", eventsFirst}, {"latency", latency}, {"bare loop", bareLoop}} {
+	}{{"waits first", waitsFirst}, {"one at a time", oneAtATime}, {"events first", eventsFirst}, {"latency", latency}, {"timers", timers}, {"bare loop", bareLoop}} {
 		if o.only != "" && o.only != scenario.name || scenario.name == "bare loop" && open.Kind(o.store) != "sqlite" {
 			continue
 		}
@@ -121,6 +135,15 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
+// header says what the figures stand beside.
+func header(dir string) error {
+	sync, err := fsyncLatency(dir)
+	if err == nil {
+		fmt.Printf("%s, %d cores, load average %s, fsync of 8 KiB p50 %s p99 %s\n", runtime.Version(), runtime.NumCPU(), loadAverage(), sync.at(50), sync.at(99))
+	}
+	return err
+}
+
 // config is the plane under load.
 func config(o options, dir string) node.Config {
 	cfg := node.Private("bench", dir)
@@ -129,6 +152,15 @@ func config(o options, dir string) node.Config {
 		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
 	return cfg
+}
+
+// loadAverage is what the machine had to do in the last minute, beside which every figure stands; "unknown" where it does not say.
+func loadAverage() string {
+	raw, err := os.ReadFile("/proc/loadavg")
+	if fields := strings.Fields(string(raw)); err == nil && len(fields) > 0 {
+		return fields[0]
+	}
+	return "unknown"
 }
 
 // residentMiB is this process's resident memory, 0 where the machine does not say.

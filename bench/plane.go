@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +27,8 @@ import (
 type bench struct {
 	o     options
 	node  *node.Node
-	store store.Store // a second handle, to prepare and to count
+	store store.Store // a second handle, to measure and to count
+	setup store.Store // a third, to prepare: on PostgreSQL it waits for no sync
 	http  *http.Client
 	nats  *nats.Conn
 }
@@ -49,17 +52,26 @@ func start(ctx context.Context, o options, dir string) (*bench, error) {
 
 // connect opens what the bench has beside the node, whose store is own.
 func (b *bench) connect(ctx context.Context, own backend.Backend) error {
-	var s store.Store
 	var err error
 	if open.Kind(b.o.store) == "postgres" {
-		s, err = open.Open(ctx, b.o.store, open.Options{Clock: clock.System, Shards: 64})
+		if b.store, err = open.Open(ctx, b.o.store, open.Options{Clock: clock.System, Shards: 64}); err != nil {
+			return err
+		}
+		var hasty *url.URL
+		if hasty, err = url.Parse(b.o.store); err != nil {
+			return errors.New("the store's URL cannot be read") // the error would quote it
+		}
+		query := hasty.Query()
+		query.Set("synchronous_commit", "off")
+		hasty.RawQuery = query.Encode()
+		b.setup, err = open.Open(ctx, hasty.String(), open.Options{Clock: clock.System, Shards: 64})
 	} else { // it belongs to one process and opens once
-		s, err = engine.New(kept{own}, engine.Options{})
+		b.store, err = engine.New(kept{own}, engine.Options{})
+		b.setup = b.store
 	}
 	if err != nil {
 		return err
 	}
-	b.store = s
 	b.nats, err = nats.Connect(b.node.NATSURL)
 	return err
 }
@@ -77,8 +89,10 @@ func (b *bench) stop() {
 	if b.nats != nil {
 		b.nats.Close()
 	}
-	if b.store != nil {
-		_ = b.store.Close()
+	for _, s := range []store.Store{b.store, b.setup} {
+		if s != nil {
+			_ = s.Close()
+		}
 	}
 	_ = b.node.Stop(ctx)
 }
@@ -152,14 +166,17 @@ func (b *bench) putAll(ctx context.Context, scenario string, callers, n int) err
 	})
 }
 
+// queue is that of the runs that wait for events.
+const queue = "bench"
+
 // started starts n runs of a scenario, by the store's verb.
-func (b *bench) started(ctx context.Context, scenario string, n int) error {
-	t, err := b.store.Tenant("bench")
+func (b *bench) started(ctx context.Context, scenario, queue string, n int) error {
+	t, err := b.setup.Tenant("bench")
 	if err != nil {
 		return err
 	}
 	return each(ctx, 32, n, func(ctx context.Context, i int) error {
-		_, err := t.StartRun(ctx, store.Start{WorkflowID: fmt.Sprintf("%s-%d", scenario, i), RunID: fmt.Sprintf("%s-run-%d", scenario, i), Type: "order", Queue: "bench"}, time.Time{})
+		_, err := t.StartRun(ctx, store.Start{WorkflowID: fmt.Sprintf("%s-%d", scenario, i), RunID: fmt.Sprintf("%s-run-%d", scenario, i), Type: "order", Queue: queue}, time.Time{})
 		return err
 	})
 }

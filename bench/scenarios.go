@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/store"
@@ -36,24 +34,32 @@ func waitsFirst(ctx context.Context, b *bench) error {
 		return err
 	}
 	report("whole pipeline, first put to last answer", n, time.Since(start))
-	b.per(n, before)
+	b.per("an event", n, before)
 	return nil
 }
 
 // waiting starts n runs, each with a wait, and tells how long the waits took.
 func (b *bench) waiting(ctx context.Context, scenario string, n int) (time.Duration, error) {
-	if err := b.started(ctx, scenario, n); err != nil {
+	if err := b.started(ctx, scenario, queue, n); err != nil {
 		return 0, err
 	}
-	const batch = 500
 	start := time.Now()
-	err := each(ctx, 2, (n+batch-1)/batch, func(ctx context.Context, i int) error {
+	err := b.registered(ctx, scenario, n, func(*rendezvous.Wait) {})
+	return time.Since(start), err
+}
+
+// registered registers a wait of each of n runs, in batches.
+func (b *bench) registered(ctx context.Context, scenario string, n int, change func(w *rendezvous.Wait)) error {
+	const batch = 500
+	return each(ctx, 2, (n+batch-1)/batch, func(ctx context.Context, i int) error {
 		items := make([]store.RegisterItem, 0, batch)
 		for k := i * batch; k < min(n, (i+1)*batch); k++ {
-			items = append(items, store.RegisterItem{Tenant: "bench", Registration: store.Registration{Wait: rendezvous.Wait{
+			w := rendezvous.Wait{
 				WaitID: rendezvous.WaitID{RunID: fmt.Sprintf("%s-run-%d", scenario, k), Effect: "pay"}, Type: "payment.received",
 				Keys: []rendezvous.Key{{Namespace: "order", Value: fmt.Sprintf("%s-%d", scenario, k)}},
-			}}})
+			}
+			change(&w)
+			items = append(items, store.RegisterItem{Tenant: "bench", Registration: store.Registration{Wait: w}})
 		}
 		got, err := b.store.RegisterBatch(ctx, items, time.Time{})
 		for _, g := range got {
@@ -63,7 +69,6 @@ func (b *bench) waiting(ctx context.Context, scenario string, n int) (time.Durat
 		}
 		return err
 	})
-	return time.Since(start), err
 }
 
 // oneAtATime sends one event a request to waits that are there.
@@ -93,7 +98,7 @@ func eventsFirst(ctx context.Context, b *bench) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	n := b.o.events
-	if err := b.started(ctx, "ef", n); err != nil {
+	if err := b.started(ctx, "ef", queue, n); err != nil {
 		return err
 	}
 	if err := b.putAll(ctx, "ef", 16, n); err != nil {
@@ -118,7 +123,7 @@ func eventsFirst(ctx context.Context, b *bench) error {
 		return err
 	}
 	report(fmt.Sprintf("waits registered and answered from %d callers", b.o.callers), n, time.Since(start))
-	b.per(n, before)
+	b.per("an event", n, before)
 	return nil
 }
 
@@ -127,35 +132,14 @@ func latency(ctx context.Context, b *bench) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	n := b.o.rate * b.o.seconds
-	if err := b.started(ctx, "la", n); err != nil {
+	if err := b.started(ctx, "la", queue, n); err != nil {
 		return err
 	}
-	var mu sync.Mutex
-	sent := make(map[string]time.Time, n)
-	var took samples
-	all := make(chan struct{})
-	sub, err := b.nats.Subscribe("rdv.bench.resume.bench", func(m *nats.Msg) {
-		var r struct {
-			RunID string `json:"run_id"`
-			Cause string `json:"cause"`
-		}
-		if json.Unmarshal(m.Data, &r) != nil || r.Cause != string(rendezvous.CauseAnswered) {
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if at, ok := sent[r.RunID]; ok {
-			took = append(took, time.Since(at))
-			delete(sent, r.RunID)
-			if len(took) == n {
-				close(all)
-			}
-		}
-	})
+	heard, err := b.hear("la", queue, rendezvous.CauseAnswered, n)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sub.Unsubscribe() }()
+	defer heard.stop()
 	if err := each(ctx, 16, n, func(ctx context.Context, i int) error {
 		body := fmt.Appendf(nil, `{"run_id":"la-run-%d","effect":"pay","type":"payment.received","keys":[{"namespace":"order","value":"la-%d"}]}`, i, i)
 		_, err := b.call(ctx, "bench", "waits.register", body)
@@ -164,26 +148,37 @@ func latency(ctx context.Context, b *bench) error {
 		return err
 	}
 	start := time.Now()
-	err = each(ctx, 64, n, func(ctx context.Context, i int) error {
-		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(b.o.rate))))
-		mu.Lock()
-		sent[fmt.Sprintf("la-run-%d", i)] = time.Now()
-		mu.Unlock()
-		_, err := b.call(ctx, "bench", "events.put", fmt.Appendf(nil, `{"events":[%s]}`, event("la", i)))
-		return err
-	})
-	if err != nil {
+	if _, err := b.steady(ctx, ctx, heard, "la", b.o.rate, n); err != nil {
 		return err
 	}
-	select {
-	case <-all:
-	case <-ctx.Done():
-		mu.Lock()
-		defer mu.Unlock()
-		return fmt.Errorf("%d of %d resume notices came", len(took), n)
+	if err := heard.await(ctx, n); err != nil {
+		return err
 	}
+	took := heard.between(start, time.Now())
 	fmt.Printf("  arrival → resume notice at %d/s over %s: p50 %s  p99 %s\n", b.o.rate, time.Since(start).Round(time.Second), took.at(50), took.at(99))
 	return nil
+}
+
+// steady sends one event a request to runs that wait, rate a second, until all n are sent or while ends, and tells how many were. What it sends late counts as sent
+// when it was to be.
+func (b *bench) steady(ctx, while context.Context, heard *notices, scenario string, rate, n int) (sent int, err error) {
+	var count atomic.Int64
+	start := time.Now()
+	err = each(ctx, 64, n, func(ctx context.Context, i int) error {
+		due := start.Add(time.Duration(i) * time.Second / time.Duration(rate))
+		select {
+		case <-time.After(time.Until(due)):
+		case <-while.Done():
+		}
+		if while.Err() != nil {
+			return nil
+		}
+		heard.expect(i, due)
+		count.Add(1)
+		_, err := b.call(ctx, "bench", "events.put", fmt.Appendf(nil, `{"events":[%s]}`, event(scenario, i)))
+		return err
+	})
+	return int(count.Load()), err
 }
 
 func report(what string, n int, took time.Duration) {

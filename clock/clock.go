@@ -40,7 +40,7 @@ var System Clock = system{}
 
 type system struct{}
 
-func (system) Now() time.Time                   { return time.Now() }
+func (system) Now() time.Time                   { return now() }
 func (system) NewTimer(d time.Duration) Timer   { return systemTimer{time.NewTimer(d)} }
 func (system) NewTicker(d time.Duration) Ticker { return systemTicker{time.NewTicker(d)} }
 

@@ -45,8 +45,11 @@ const maxVerbatim = 990
 func Verbatim(b []byte) bool {
 	var out bytes.Buffer
 	out.Grow(len(b))
-	return utf8.Valid(b) && json.Compact(&out, b) == nil && bytes.Equal(out.Bytes(), b) && depth(b) <= maxVerbatim
+	return utf8.Valid(b) && json.Compact(&out, b) == nil && bytes.Equal(out.Bytes(), b) && Shallow(b)
 }
+
+// Shallow reports whether a valid JSON text nests no deeper than readers of the JSON around it bear.
+func Shallow(text []byte) bool { return depth(text) <= maxVerbatim }
 
 // depth is how deep a valid JSON text nests.
 func depth(text []byte) (deepest int) {

@@ -143,7 +143,7 @@ func (p *plane) deleteConsumers() {
 
 func (p *plane) streams() []string {
 	n := p.conn.Names()
-	return []string{n.Inbox(), n.Match(), n.Resume(), n.Rejected(), n.Advisory()}
+	return []string{n.Inbox(), n.Match(), n.Resume(), n.Push(), n.Rejected(), n.Advisory()}
 }
 
 func (p *plane) stream(name string) *jetstream.StreamInfo {

@@ -32,6 +32,15 @@ func (c *Conn) ConsumeMatch(opts ConsumeOptions, h func(ctx context.Context, bat
 	return start(c.source(c.names.Match(), durables...), opts, typed(c.deps, c.names.Match(), decodeMatch, h))
 }
 
+// ConsumePush takes push notices from every partition into one handler. What does not decode is terminated and not handed over.
+func (c *Conn) ConsumePush(opts ConsumeOptions, h func(ctx context.Context, batch []PushNotice) []Outcome) (*Consumption, error) {
+	durables := make([]string, Partitions)
+	for i := range durables {
+		durables[i] = c.names.PushDurable(i)
+	}
+	return start(c.source(c.names.Push(), durables...), opts, typed(c.deps, c.names.Push(), decodePush, h))
+}
+
 func (c *Conn) source(stream string, durables ...string) source {
 	return source{
 		nc: c.con, api: apiPrefix(c.cfg.Domain), stream: stream, durables: durables, deps: c.deps,

@@ -1,13 +1,16 @@
 package messaging
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"strconv"
 	"strings"
 
 	rendezvous "github.com/rendezvous-events/rendezvous"
 )
 
-// Partitions of MATCH. With consumers draining, publishing falls from 46k/s at 16 to 9k/s at 256. Changing it means a new stream beside a
+// Partitions of MATCH and of PUSH. With consumers draining, publishing falls from 46k/s at 16 to 9k/s at 256. Changing it means a new stream beside a
 // draining old one: widening a consumer's filter brings no older messages.
 const Partitions = 16
 
@@ -25,6 +28,9 @@ func (n Names) Match() string { return n.prefix + "_MATCH" }
 
 // Resume is the stream of notices about runs that nobody drives and that have news.
 func (n Names) Resume() string { return n.prefix + "_RESUME" }
+
+// Push is the stream of notices about runs with records that their registrations take.
+func (n Names) Push() string { return n.prefix + "_PUSH" }
 
 // Rejected is the stream of what never became an event.
 func (n Names) Rejected() string { return n.prefix + "_REJECTED" }
@@ -47,6 +53,25 @@ func (n Names) ResumeSubject(tenant, queue string) string {
 	return n.prefix + "." + tenant + ".resume." + queue
 }
 
+// PushSubject of a run in a partition: one subject a run, so that its notices coalesce.
+func (n Names) PushSubject(partition int, tenant, run string) string {
+	return n.pushSubjects(partition, runHash(tenant, run))
+}
+
+// PushSubjects are those of a partition.
+func (n Names) PushSubjects(partition int) string { return n.pushSubjects(partition, "*") }
+
+func (n Names) pushSubjects(partition int, last string) string {
+	return n.prefix + ".push." + strconv.Itoa(partition) + "." + last
+}
+
+// runHash stands for a run where its id may not: 16 hexadecimal digits of SHA-256 over tenant, 0x00, run id.
+func runHash(tenant, run string) string {
+	h := sha256.New()
+	_, _ = io.WriteString(h, tenant+"\x00"+run) // never fails
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
 // RejectedSubject of a tenant.
 func (n Names) RejectedSubject(tenant string) string { return n.prefix + "." + tenant + ".rejected" }
 
@@ -57,6 +82,9 @@ func (n Names) InboxDurable() string { return "ingest" }
 func (n Names) MatchDurable(partition int) string {
 	return "match-" + strconv.Itoa(partition)
 }
+
+// PushDurable is the consumer of a partition of PUSH that every push-worker shares.
+func (n Names) PushDurable(partition int) string { return "push-" + strconv.Itoa(partition) }
 
 // AdvisoryDurable is the consumer of ADVISORY that every sweeper shares.
 func (n Names) AdvisoryDurable() string { return "sweep" }
@@ -72,6 +100,11 @@ func (n Names) TenantOf(subject string) (string, error) {
 		return "", rendezvous.InvalidField("subject", "does not begin %s.<tenant>.", n.prefix)
 	}
 	return tenant, rendezvous.CheckTenant(tenant)
+}
+
+// PushPartition is the partition of PUSH for a workflow's runs: FNV-1a 64 modulo 16 over tenant, 0x00, the workflow's id.
+func PushPartition(tenant, workflow string) int {
+	return int(fnv1a(fnv1a(fnvOffset, tenant)*fnvPrime, workflow) % Partitions)
 }
 
 // Partition of MATCH: FNV-1a 64 modulo 16 over tenant, 0x00 and the first key's namespace, 0x00, value. Without keys (the zero Key) a and b

@@ -12,7 +12,7 @@ import (
 	rendezvous "github.com/rendezvous-events/rendezvous"
 )
 
-// Notice is a message that says which row to look at: a [MatchNotice] or a [ResumeNotice].
+// Notice is a message that says which row to look at: a [MatchNotice], a [ResumeNotice] or a [PushNotice].
 type Notice interface {
 	// message is the notice on the wire under the names n, and the stream it belongs to.
 	message(ctx context.Context, n Names) (stream string, m *nats.Msg, err error)
@@ -98,6 +98,38 @@ func (r ResumeNotice) message(ctx context.Context, n Names) (string, *nats.Msg, 
 	return n.Resume(), msg, err
 }
 
+// PushNotice tells push-workers that a run has records which its registrations take. Notices of one run coalesce: the stream keeps the last.
+type PushNotice struct {
+	Tenant     string `json:"tenant"`
+	WorkflowID string `json:"workflow_id"`
+	RunID      string `json:"run_id"`
+	Head       int64  `json:"head"`
+	// Attempt tells a repeat that is meant from the first sending; see [MatchNotice].
+	Attempt uint64 `json:"attempt,omitempty"`
+
+	Trace     rendezvous.Trace `json:"-"`
+	Delivered uint64           `json:"-"`
+}
+
+func (p PushNotice) check() error {
+	if err := rendezvous.CheckTenant(p.Tenant); err != nil {
+		return err
+	}
+	if p.WorkflowID == "" || p.RunID == "" {
+		return rendezvous.InvalidField("notice", "names no run; give workflow_id and run_id")
+	}
+	return nil
+}
+
+func (p PushNotice) message(ctx context.Context, n Names) (string, *nats.Msg, error) {
+	if err := p.check(); err != nil {
+		return "", nil, err
+	}
+	id := intent("push", p.Tenant, p.RunID, strconv.FormatInt(p.Head, 10), strconv.FormatUint(p.Attempt, 10))
+	msg, err := noticeMessage(ctx, n.PushSubject(PushPartition(p.Tenant, p.WorkflowID), p.Tenant, p.RunID), n.Push(), id, p.Trace, p)
+	return n.Push(), msg, err
+}
+
 func checkTenantQueue(tenant, queue string) error {
 	if err := rendezvous.CheckTenant(tenant); err != nil {
 		return err
@@ -130,6 +162,16 @@ func decodeMatch(m Msg) (MatchNotice, error) {
 	var n MatchNotice
 	if err := json.Unmarshal(m.Data, &n); err != nil {
 		return n, rendezvous.Errorf(rendezvous.CodeCorrupt, "match notice does not decode").Because(err)
+	}
+	n.Trace, n.Delivered = m.Trace(), m.Delivered
+	return n, n.check()
+}
+
+// decodePush reads a received push notice.
+func decodePush(m Msg) (PushNotice, error) {
+	var n PushNotice
+	if err := json.Unmarshal(m.Data, &n); err != nil {
+		return n, rendezvous.Errorf(rendezvous.CodeCorrupt, "push notice does not decode").Because(err)
 	}
 	n.Trace, n.Delivered = m.Trace(), m.Delivered
 	return n, n.check()

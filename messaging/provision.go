@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -88,6 +89,11 @@ func (p *provisioner) streams() []jetstream.StreamConfig {
 			Description: "notices: a run nobody drives has news",
 		},
 		{
+			Name: n.Push(), Subjects: p.pushSubjects(), Retention: jetstream.WorkQueuePolicy,
+			Discard: jetstream.DiscardOld, MaxMsgsPerSubject: 1, Duplicates: dedupWindow,
+			Description: "notices: records that a run's push registrations take; the last of each run",
+		},
+		{
 			Name: n.Rejected(), Subjects: []string{n.RejectedSubject("*")}, Retention: jetstream.LimitsPolicy, MaxAge: rejectedMaxAge,
 			Description: "what never became an event, as it came, with the reason",
 		},
@@ -101,7 +107,7 @@ func (p *provisioner) streams() []jetstream.StreamConfig {
 		streams[i].Replicas = p.cfg.Replicas
 		// Notices may be lost with the machine: the store's passes find their rows (I11). So the embedded server, which syncs every write, need not
 		// sync theirs nor their acknowledgements; INBOX and REJECTED stay synced.
-		if p.cfg.IsEmbedded() && (streams[i].Name == n.Match() || streams[i].Name == n.Resume()) {
+		if p.cfg.IsEmbedded() && slices.Contains([]string{n.Match(), n.Resume(), n.Push()}, streams[i].Name) {
 			streams[i].PersistMode = jetstream.AsyncPersistMode
 		}
 	}
@@ -112,6 +118,14 @@ func (p *provisioner) matchSubjects() []string {
 	subjects := make([]string, Partitions)
 	for i := range subjects {
 		subjects[i] = p.names.MatchSubject(i)
+	}
+	return subjects
+}
+
+func (p *provisioner) pushSubjects() []string {
+	subjects := make([]string, Partitions)
+	for i := range subjects {
+		subjects[i] = p.names.PushSubjects(i)
 	}
 	return subjects
 }
@@ -137,6 +151,8 @@ func (p *provisioner) durables() []durable {
 	for i := range Partitions {
 		c := durableConfig(p.names.MatchDurable(i), p.names.MatchSubject(i), p.cfg.AckWait, matchInFlight)
 		durables = append(durables, durable{p.names.Match(), c})
+		c = durableConfig(p.names.PushDurable(i), p.names.PushSubjects(i), p.cfg.AckWait, matchInFlight)
+		durables = append(durables, durable{p.names.Push(), c})
 	}
 	return durables
 }

@@ -68,6 +68,7 @@ func TestDurablesAreExplicitPullConsumersOnePerPartition(t *testing.T) {
 	check("rdv_ADVISORY", "sweep", "")
 	for i := range 16 {
 		check("rdv_MATCH", fmt.Sprintf("match-%d", i), fmt.Sprintf("rdv.match.%d", i))
+		check("rdv_PUSH", fmt.Sprintf("push-%d", i), fmt.Sprintf("rdv.push.%d.*", i))
 	}
 }
 
@@ -87,8 +88,8 @@ func TestProvisionIsIdempotentAndConcurrent(t *testing.T) {
 	if after := p.configs(); !reflect.DeepEqual(before, after) {
 		t.Errorf("provisioning again changed something:\n%s", cmp.Diff(before, after))
 	}
-	if n := len(before); n != 5+18 {
-		t.Errorf("%d streams and consumers, want 23", n)
+	if n := len(before); n != 6+34 {
+		t.Errorf("%d streams and consumers, want 40", n)
 	}
 }
 

@@ -141,12 +141,12 @@ func (s *Sender) hint(timers []store.TimerRef) {
 func (s *Sender) Try(ctx context.Context, n store.Notices) {
 	if err := s.Send(ctx, n); err != nil {
 		s.log.WarnContext(ctx, "notices not acknowledged; a pass finds their rows", "events", len(n.Events), "waits", len(n.Waits), "resumes", len(n.Resume),
-			"error", err)
+			"pushes", len(n.Push), "error", err)
 	}
 }
 
 func (s *Sender) messages(ctx context.Context, n store.Notices) ([]messaging.Notice, []trace.Span) {
-	out := make([]messaging.Notice, 0, len(n.Events)+len(n.Waits)+len(n.Resume))
+	out := make([]messaging.Notice, 0, len(n.Events)+len(n.Waits)+len(n.Resume)+len(n.Push))
 	for _, e := range n.Events {
 		out = append(out, messaging.MatchNotice{
 			Tenant: e.Tenant, Source: e.Source, ID: e.ID, Key: firstKey(e.Keys), Trace: e.Trace, Attempt: rand.Uint64(),
@@ -167,6 +167,9 @@ func (s *Sender) messages(ctx context.Context, n store.Notices) ([]messaging.Not
 			spans = append(spans, span)
 		}
 		out = append(out, m)
+	}
+	for _, p := range n.Push {
+		out = append(out, messaging.PushNotice{Tenant: p.Tenant, WorkflowID: p.WorkflowID, RunID: p.RunID, Head: p.Head, Attempt: rand.Uint64()})
 	}
 	return out, spans
 }

@@ -74,3 +74,6 @@ const (
 
 // mostAtOnce is how many shards a round takes over: renewals are due between.
 const mostAtOnce = 32
+
+// publishers is how many of them are published at once.
+const publishers = 8

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,8 +63,17 @@ type pod struct {
 	dead   bool          // makes no turn any more
 	cut    bool          // the store does not hear it
 	refuse func(shard int) error
-	log    []string // calls of leases and work
-	calls  int      // of the store
+	slow   func() // before each publishing, if not nil
+
+	mu    sync.Mutex
+	log   []string // calls of leases and work
+	calls int      // of the store
+}
+
+func (p *pod) said(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log = append(p.log, text)
 }
 
 // join adds pods and lets them make their first round.
@@ -203,7 +213,7 @@ func (w *world) quiet(d time.Duration) {
 type work struct{ p *pod }
 
 func (k work) Subscribe(_ context.Context, s int) error {
-	k.p.log = append(k.p.log, fmt.Sprint("subscribe ", s))
+	k.p.said(fmt.Sprint("subscribe ", s))
 	if k.p.refuse != nil {
 		return k.p.refuse(s)
 	}
@@ -215,7 +225,7 @@ func (k work) Adopt(shards []store.ShardEpoch) {
 		k.p.work[s.Shard] = s.Epoch
 		k.p.w.moves = append(k.p.w.moves, fmt.Sprint(k.p.name, " adopts ", s.Shard))
 	}
-	k.p.log = append(k.p.log, fmt.Sprint("adopt ", len(shards)))
+	k.p.said(fmt.Sprint("adopt ", len(shards)))
 }
 
 func (k work) Quit(shards []int) <-chan struct{} {
@@ -225,7 +235,7 @@ func (k work) Quit(shards []int) <-chan struct{} {
 			k.p.w.moves = append(k.p.w.moves, fmt.Sprint(k.p.name, " quits ", s))
 		}
 	}
-	k.p.log = append(k.p.log, fmt.Sprint("quit ", shards))
+	k.p.said(fmt.Sprint("quit ", shards))
 	if k.p.page != nil {
 		return k.p.page
 	}
@@ -240,8 +250,10 @@ type leases struct{ p *pod }
 var errCut = errors.New("no way to the store")
 
 func (l leases) note(format string, args ...any) error {
-	l.p.log = append(l.p.log, fmt.Sprintf(format, args...))
+	l.p.said(fmt.Sprintf(format, args...))
+	l.p.mu.Lock()
 	l.p.calls++
+	l.p.mu.Unlock()
 	if l.p.cut {
 		return rendezvous.Errorf(rendezvous.CodeUnavailable, "cut off").Because(errCut)
 	}
@@ -251,12 +263,12 @@ func (l leases) note(format string, args ...any) error {
 func (l leases) SetOwnedShards(shards []int) error { return l.p.handle.SetOwnedShards(shards) }
 
 func (l leases) ExtendOwnedShards(shards []int) error {
-	l.p.log = append(l.p.log, fmt.Sprint("extend ", shards))
+	l.p.said(fmt.Sprint("extend ", shards))
 	return l.p.handle.ExtendOwnedShards(shards)
 }
 
 func (l leases) IsCurrentOwner(s int) bool {
-	l.p.log = append(l.p.log, fmt.Sprint("believe ", s))
+	l.p.said(fmt.Sprint("believe ", s))
 	return l.p.handle.IsCurrentOwner(s)
 }
 
@@ -270,6 +282,9 @@ func (l leases) AcquireOwnedShards(ctx context.Context, shards []int, ttl time.D
 func (l leases) PublishShardOwner(ctx context.Context, s int, epoch int64, address string) error {
 	if err := l.note("publish %d", s); err != nil {
 		return err
+	}
+	if l.p.slow != nil {
+		l.p.slow()
 	}
 	return l.p.handle.PublishShardOwner(ctx, s, epoch, address)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
@@ -146,22 +148,17 @@ func (m *Member) adopt(ctx context.Context, won []store.ShardLease, foster map[i
 	}
 	var kept []store.ShardEpoch
 	var dropped []store.ShardEpoch
-	for _, l := range won {
-		s := store.ShardEpoch{Shard: l.Shard, Epoch: l.Epoch}
-		reason, err := "slow", error(nil) // a renewal is due: the others are for the next round
-		if m.deps.Clock.Now().Sub(m.last) < m.period() {
-			reason, err = m.enter(ctx, s)
-		}
-		if reason != "" {
-			m.deps.Log.Warn("a shard could not be taken over", "pool", m.deps.Pool, "member", m.deps.Incarnation, "shard", l.Shard, "at", reason, "error", err)
-			m.metrics.lose(reason, 1)
-			dropped = append(dropped, s)
-			if err != nil {
-				m.shunned[l.Shard] = m.deps.Clock.Now().Add(shunning)
+	for _, e := range m.enter(ctx, won) {
+		if e.failedAt != "" {
+			m.deps.Log.Warn("a shard could not be taken over", "pool", m.deps.Pool, "member", m.deps.Incarnation, "shard", e.shard.Shard, "at", e.failedAt, "error", e.err)
+			m.metrics.lose(e.failedAt, 1)
+			dropped = append(dropped, e.shard)
+			if e.err != nil {
+				m.shunned[e.shard.Shard] = m.deps.Clock.Now().Add(shunning)
 			}
 			continue
 		}
-		kept = append(kept, s)
+		kept = append(kept, e.shard)
 	}
 	if len(dropped) > 0 {
 		m.deps.Work.Quit(store.ShardNumbers(dropped))
@@ -186,21 +183,47 @@ func (m *Member) adopt(ctx context.Context, won []store.ShardLease, foster map[i
 	m.deps.Log.Info("shards taken over", "pool", m.deps.Pool, "member", m.deps.Incarnation, "shards", store.ShardNumbers(kept))
 }
 
-// enter takes an acquired shard through the steps before the scope is extended. It answers at which one it failed.
-func (m *Member) enter(ctx context.Context, s store.ShardEpoch) (failedAt string, err error) {
-	if err := m.deps.Work.Subscribe(ctx, s.Shard); err != nil {
-		return "subscribe", err
+// entry is an acquired shard on its way to the scope, and at which step it failed.
+type entry struct {
+	shard    store.ShardEpoch
+	failedAt string
+	err      error
+}
+
+// enter takes acquired shards through the steps before the scope is extended. Some publish at once: each is a commit of its own, and those of a pod that died with
+// half of the shards are to be over before the next renewal also where the database is slow.
+func (m *Member) enter(ctx context.Context, won []store.ShardLease) []entry {
+	entries := make([]entry, len(won))
+	var publishing errgroup.Group
+	publishing.SetLimit(publishers)
+	for i, l := range won {
+		e := &entries[i]
+		e.shard = store.ShardEpoch{Shard: l.Shard, Epoch: l.Epoch}
+		if m.deps.Clock.Now().Sub(m.last) >= m.period() {
+			e.failedAt = "slow" // a renewal is due: the others are for the next round
+			continue
+		}
+		if e.err = m.deps.Work.Subscribe(ctx, l.Shard); e.err != nil {
+			e.failedAt = "subscribe"
+			continue
+		}
+		publishing.Go(func() error {
+			e.err = m.call(ctx, func(ctx context.Context) error {
+				return m.deps.Leases.PublishShardOwner(ctx, e.shard.Shard, e.shard.Epoch, m.cfg.Address)
+			})
+			if e.err != nil {
+				e.failedAt = "publish"
+			}
+			return nil
+		})
 	}
-	err = m.call(ctx, func(ctx context.Context) error {
-		return m.deps.Leases.PublishShardOwner(ctx, s.Shard, s.Epoch, m.cfg.Address)
-	})
-	if err != nil {
-		return "publish", err
+	_ = publishing.Wait() // each keeps its own error
+	for i := range entries {
+		if e := &entries[i]; e.failedAt == "" && !m.deps.Leases.IsCurrentOwner(e.shard.Shard) {
+			e.failedAt = "belief"
+		}
 	}
-	if !m.deps.Leases.IsCurrentOwner(s.Shard) {
-		return "belief", nil
-	}
-	return "", nil
+	return entries
 }
 
 // schedule says when the next round is due: a third of the ttl from this one, sooner while something is to be had or to be given, and when a lease of

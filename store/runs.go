@@ -320,6 +320,9 @@ type Histories interface {
 	ReadHistory(ctx context.Context, workflowID string) ([]rendezvous.Record, error)
 	// ReadHistoryFrom answers a page from fromSeq on; it ends at limit records (0 is 500) or 4 MiB and holds at least one (HI-3, HI-4).
 	ReadHistoryFrom(ctx context.Context, workflowID string, fromSeq int64, limit int) (HistoryPage, error)
+	// ReadHistoryPage is ReadHistoryFrom with another bound of bytes: the page ends at limit records or at so many bytes of payload and data, 1..4 MiB, and holds
+	// at least one record.
+	ReadHistoryPage(ctx context.Context, workflowID string, fromSeq int64, limit, bytes int) (HistoryPage, error)
 	// ReadRunChain answers the runs with FirstSeq > afterSeq in order; a broken link is corrupt (HI-22, HI-23). Default 100, maximum 1,000.
 	ReadRunChain(ctx context.Context, workflowID string, afterSeq int64, limit int) ([]RunSummary, error)
 	// DescribeWorkflow answers one workflow by its id or by one of its runs'; ErrNotFound otherwise.

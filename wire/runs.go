@@ -9,18 +9,12 @@ import (
 // Unbuilt are fields of the contract whose role this build does not have; a request that carries one is refused by name.
 type Unbuilt struct {
 	Attributes json.RawMessage `json:"attributes,omitempty"`
-	Push       json.RawMessage `json:"push,omitempty"`
 }
 
-// Refuse names the first field given.
+// Refuse names the field given.
 func (u Unbuilt) Refuse() error {
-	for _, f := range [...]struct {
-		name  string
-		value json.RawMessage
-	}{{"attributes", u.Attributes}, {"push", u.Push}} {
-		if f.value != nil {
-			return rendezvous.NotBuilt(f.name)
-		}
+	if u.Attributes != nil {
+		return rendezvous.NotBuilt("attributes")
 	}
 	return nil
 }
@@ -38,6 +32,8 @@ type StartRun struct {
 	// Deadline or DeadlineAfterMS, at most one: when the whole run is over, whoever drives it. In the future, else invalid.
 	Deadline        *Due   `json:"deadline,omitempty"`
 	DeadlineAfterMS *int64 `json:"deadline_after_ms,omitempty"`
+	// Push are registrations made with the run; they name no run (PU-13). Of runs.start only.
+	Push []PutPush `json:"push,omitempty"`
 	Unbuilt
 }
 

@@ -19,6 +19,8 @@ type upCmd struct {
 	node.Door
 	node.Sweep
 	node.Timers
+	node.Push
+	node.Targets
 	Data       string `help:"Folder for what the process keeps: the embedded store and NATS streams." default:"./rendezvous-data" placeholder:"DIR"`
 	NATSListen string `name:"nats-listen" help:"Address of the embedded NATS server; empty: this process only." default:"127.0.0.1:4222" placeholder:"HOST:PORT"`
 }
@@ -33,7 +35,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 }
 
 func (c *upCmd) config() node.Config {
-	cfg := node.Config{Common: c.Common, Name: "up", Version: worker.Version(), Migrate: true, Ingest: &c.Door, Delivery: true, Sweep: &c.Sweep, Timers: &c.Timers}
+	cfg := node.Config{Common: c.Common, Name: "up", Version: worker.Version(), Migrate: true, Ingest: &c.Door, Delivery: true, Sweep: &c.Sweep, Timers: &c.Timers, Push: &c.Push, Targets: c.Targets}
 	if cfg.Store == "" {
 		cfg.Store = "sqlite:" + filepath.Join(c.Data, "store")
 	}

@@ -57,10 +57,10 @@ func TestSweepersDivideTheShardsAndSucceedEachOther(t *testing.T) {
 	const half = rendezvous.DefaultShards / 2
 	database := pgtest.Database(t)
 	url, _ := nodetest.Broker(t)
-	env := []string{"RENDEZVOUS_STORE=" + database, "RENDEZVOUS_MIGRATE=true"}
-	first := nodetest.Run(t, "sweeper", url, env...)
-	second := nodetest.Run(t, "sweeper", url, env...)
-	for _, p := range []*nodetest.Process{first, second} {
+	env := []string{"RENDEZVOUS_STORE=" + database, "RENDEZVOUS_MIGRATE=true", "RENDEZVOUS_NATS=" + url}
+	first := nodetest.Spawn(t, "sweeper", env...)
+	second := nodetest.Spawn(t, "sweeper", env...)
+	for _, p := range []*nodetest.Pod{first, second} {
 		nodetest.Shows(t, p.Admin, owns(half))
 	}
 
@@ -90,7 +90,7 @@ func TestSweepersDivideTheShardsAndSucceedEachOther(t *testing.T) {
 	}
 	nodetest.Shows(t, second.Admin, owns(2*half))
 
-	third := nodetest.Run(t, "sweeper", url, env...)
+	third := nodetest.Spawn(t, "sweeper", env...)
 	nodetest.Shows(t, third.Admin, owns(half))
 	told := clock.System.Now()
 	second.Stop()

@@ -1,12 +1,27 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/rendezvous-events/rendezvous/internal/nodetest"
+	"github.com/rendezvous-events/rendezvous/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { nodetest.Main(m, main) }
+func TestMain(m *testing.M) {
+	program := main
+	if os.Getenv(asStubborn) != "" {
+		program = func() {
+			if err := beStubborn(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+	}
+	nodetest.Main(pgtest.WithCluster(m), program)
+}
 
 func TestWrongSettingsNameThemselves(t *testing.T) {
 	nodetest.Refuses(t, map[string]string{

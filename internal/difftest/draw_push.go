@@ -80,7 +80,8 @@ func (d drawer) sent(f flow) burst {
 	return burst{
 		PutPush{Hook: h, URL: one(d, urls), Next: 1},
 		ClaimPushes{Limit: 3, Namespace: "caller", Owner: "pod/1", Request: fmt.Sprint("b", n), Lease: time.Second, Only: []Only{{f.tenant, f.run}}},
-		SettlePushes{Items: []Settlement{end}}, Advance{one(d, []time.Duration{time.Second, time.Minute})},
+		SettlePushes{Items: []Settlement{end}},
+		Advance{one(d, []time.Duration{time.Second, time.Minute})},
 	}
 }
 

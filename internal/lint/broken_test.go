@@ -127,13 +127,17 @@ func TestArrowsThatGoUpOrAcrossAreFound(t *testing.T) {
 		"store/engine":    {"./store/memory"},
 		"store/storetest": {"./store/memory"},
 		"messaging":       {"./store", "./store/memory", "./delivery", "./api", "./client"},
-		"api":             {"./store/postgres", "./store/open", "./ingest", "./client"},
+		"api":             {"./store/postgres", "./store/open", "./ingest", "./client", "./push", "./push/transport"},
+		"push/target":     {"./store", "./push", "./push/transport"},
 		"client":          {"./store", "./store/open", "./api", "./delivery"},
 		"telemetry":       {"./messaging", "./store"},
 		"cmd/ingest":      {"./internal/pgtest", "./store/storetest", "./bench"},
 		"internal/serve":  {"./store/memory", "./ingest"},
 	}
 	for _, w := range workers {
+		if w != "push" {
+			forbidden[w] = append(forbidden[w], "./push/target")
+		}
 		forbidden[w] = append(forbidden[w], "./api", "./cmd/ingest", "./store/open", "./store/engine", "./internal/pgtest")
 		for _, other := range slices.Concat(workers, concrete) {
 			if other != w {
@@ -161,7 +165,8 @@ func TestArrowsThatGoDownAreLeftAlone(t *testing.T) {
 		"store/storetest/x.go":    importing(".", "./store", "./clock"),
 		"messaging/x.go":          importing(".", "./clock", "./cloudevents"),
 		"ingest/x.go":             importing(".", "./store", "./messaging", "./telemetry", "./ingest/inner", "./internal/serve"),
-		"api/x.go":                importing(".", "./store", "./messaging"),
+		"api/x.go":                importing(".", "./store", "./messaging", "./push/target"),
+		"push/x.go":               importing(".", "./store", "./push/target", "./push/transport"),
 		"client/x.go":             importing(".", "./messaging"),
 		"cmd/rendezvous/x.go":     importing("./api", "./ingest", "./delivery", "./store/open", "./store/memory", "./cmd/inner"),
 		"bench/x.go":              importing("./store/postgres", "./internal/pgtest"),

@@ -12,6 +12,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/worker"
 	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/push"
 	"github.com/rendezvous-events/rendezvous/store"
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/sweep"
@@ -28,6 +29,8 @@ type Common struct {
 	Drain  time.Duration `help:"How long work under way may take to finish at the end." default:"20s"`
 	Shards int           `help:"Slices of workflows; fixed when the store is created (1..1024)." default:"64"`
 	Limit  int           `name:"event-limit" help:"Largest payload of an event, in bytes (at most 1048576)." default:"1048576"`
+	// PushDestinations is a setting of every process: whoever writes the first record of a run registers it.
+	PushDestinations string `name:"push-destinations" help:"Path to the file (JSON) of the operator's push destinations, the same for every process of the plane." placeholder:"PATH"`
 }
 
 // NATS are the settings of the way. A bound that is 0 takes its default.
@@ -52,7 +55,11 @@ type NATS struct {
 type Door struct {
 	HTTP   string `name:"http" help:"Address of the API; empty: none." default:"127.0.0.1:7480" placeholder:"HOST:PORT"`
 	Tokens string `help:"Path to the file of bearer tokens; without one the API listens on loopback only." placeholder:"PATH"`
+	// PushPerRun is how many registrations of callers a run may have; 0 is 10.
+	PushPerRun int `name:"push-per-run" help:"Push registrations of callers that a run may have (1 to 1000)." default:"10"`
 }
+
+const mostPushPerRun = 1000
 
 // Sweep are the settings of the passes.
 type Sweep struct {
@@ -90,6 +97,10 @@ type Config struct {
 	Delivery bool    // the role delivery
 	Sweep    *Sweep  // the role sweep, when not nil
 	Timers   *Timers // the role that fires timers, when not nil
+	Push     *Push   // the role that delivers push registrations, when not nil
+	Targets  Targets // where pushes may go: of ingest and of the push-worker
+	// Destinations are further push destinations of the operator, beside those of the file.
+	Destinations []push.Destination
 	// EmbeddedDir is the folder of a NATS server in the process, run where NATS names neither URL nor context. EmbeddedListen is its listener, or "".
 	EmbeddedDir, EmbeddedListen string
 	Logger                      *slog.Logger // instead of the one that Log and JSON ask for
@@ -98,7 +109,8 @@ type Config struct {
 	// StoreClock is the store's now, for tests: not with PostgreSQL, which has its own. nil: the system's.
 	StoreClock clock.Clock
 
-	tokens *api.Tokens // of the role ingest
+	tokens       *api.Tokens // of the role ingest
+	destinations *push.Destinations
 }
 
 // Private is a whole plane in this process, in memory but for the streams in dir, on free ports of loopback, which logs nothing: what tests, the demo and benchmarks
@@ -112,7 +124,7 @@ func Private(name, dir string) Config {
 		},
 		Name: name, Version: worker.Version(), Migrate: true, Ingest: &Door{HTTP: "127.0.0.1:0"},
 		Delivery: true, Sweep: &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20, Window: time.Hour, RetainDead: 30 * 24 * time.Hour, Lease: store.DefaultShardTTL},
-		Timers: &Timers{Lease: store.DefaultShardTTL, Page: 500}, EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+		Push: defaultPush(), Timers: &Timers{Lease: store.DefaultShardTTL, Page: 500}, EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -139,6 +151,17 @@ func (c *Config) Validate() error {
 		if err := c.Timers.validate(); err != nil {
 			return err
 		}
+	}
+	if c.Push != nil {
+		if err := c.Push.validate(); err != nil {
+			return err
+		}
+	}
+	if _, err := c.Targets.Policy(); err != nil {
+		return err
+	}
+	if c.Ingest != nil && (c.Ingest.PushPerRun < 0 || c.Ingest.PushPerRun > mostPushPerRun) {
+		return rendezvous.InvalidField("push-per-run", "%d is outside 0..%d", c.Ingest.PushPerRun, mostPushPerRun).With("limit", mostPushPerRun).With("value", c.Ingest.PushPerRun)
 	}
 	if c.NATS.URL == "" && c.NATS.Context == "" && c.EmbeddedDir == "" {
 		return rendezvous.InvalidField("nats", "is empty; give the URL of a NATS server, or nats-context")

@@ -67,7 +67,7 @@ func TestAContextNamesTheServer(t *testing.T) {
 
 // The JetStream of a domain is asked by the domain's name: one that is not there makes no streams in another.
 func TestADomainNamesTheJetStream(t *testing.T) {
-	for domain, want := range map[string]int{"edge": 5, "elsewhere": 0} {
+	for domain, want := range map[string]int{"edge": 6, "elsewhere": 0} {
 		url, external := nodetest.Broker(t, func(o *natsd.Options) { o.JetStreamDomain = "edge" })
 		nodetest.Start(t, external, func(c *node.Config) { c.NATS.Domain = domain })
 		js, err := jetstream.New(nodetest.NATS(t, url))

@@ -70,9 +70,12 @@ func Start(ctx context.Context, cfg Config) (n *Node, err error) {
 			return nil, err
 		}
 	}
+	if err := cfg.readDestinations(); err != nil {
+		return nil, err
+	}
 	n = &Node{cfg: cfg, log: cfg.logger(), failed: make(chan error, 1)}
 	for _, step := range [...]func(context.Context) error{
-		n.startTelemetry, n.startStore, n.startMessaging, n.makeSweep, n.startIngest, n.startDelivery, n.startTimers, n.startSweep, n.startAdmin,
+		n.startTelemetry, n.startStore, n.startMessaging, n.makeSweep, n.startIngest, n.startDelivery, n.startTimers, n.startPush, n.startSweep, n.startAdmin,
 	} {
 		if err := step(ctx); err != nil {
 			stop, cancel := clock.WithTimeout(context.WithoutCancel(ctx), clock.System, cfg.Drain)
@@ -146,9 +149,14 @@ func (n *Node) startStore(ctx context.Context) error {
 		wrap = func(b backend.Backend) backend.Backend { return outer(inner(b)) }
 	}
 	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(startPatience))
+	perRun := 0
+	if n.cfg.Ingest != nil {
+		perRun = n.cfg.Ingest.PushPerRun
+	}
 	try := func() error {
 		s, err := open.Open(ctx, n.cfg.Store, open.Options{
 			Clock: clock.System, Now: n.cfg.StoreClock, Shards: n.cfg.Shards, MaxEvent: n.cfg.Limit, Migrate: n.cfg.Migrate, Wrap: wrap,
+			Destinations: n.cfg.destinations.Known(), PushPerRun: perRun,
 		})
 		if err != nil && !errors.Is(err, rendezvous.ErrUnavailable) {
 			return backoff.Permanent(err)

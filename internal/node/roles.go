@@ -32,9 +32,13 @@ func (n *Node) startIngest(ctx context.Context) error {
 	}
 	door := ingest.NewDoor(n.store, n.sender, group.Config{Commits: 2, Log: n.log}, n.telemetry.Tracer, m)
 	n.began("door", door.Stop)
+	targets, err := n.cfg.Targets.Policy()
+	if err != nil {
+		return err
+	}
 	service, err := api.New(api.Config{
 		Store: n.store, Door: door, Sender: n.sender, Clock: clock.System, Log: n.log, Tracer: n.telemetry.Tracer, Meter: n.telemetry.Meter,
-		Version: n.cfg.Version, Kind: open.Kind(n.cfg.Store), Checks: n.checks,
+		Version: n.cfg.Version, Kind: open.Kind(n.cfg.Store), Targets: targets, Checks: n.checks,
 	})
 	if err != nil {
 		return err

@@ -12,6 +12,13 @@ import (
 // a configuration that uses it.
 func Broker(t testing.TB, change ...func(*server.Options)) (url string, external func(*node.Config)) {
 	t.Helper()
+	url = Server(t, change...).ClientURL()
+	return url, func(c *node.Config) { c.NATS.URL, c.NATS.Replicas, c.EmbeddedDir = url, 1, "" }
+}
+
+// Server is the server of [Broker], for tests that stop it.
+func Server(t testing.TB, change ...func(*server.Options)) *server.Server {
+	t.Helper()
 	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 2 << 20}
 	for _, c := range change {
 		c(o)
@@ -25,6 +32,5 @@ func Broker(t testing.TB, change ...func(*server.Options)) (url string, external
 	if !s.ReadyForConnections(Patience) {
 		t.Fatal("the NATS server does not start")
 	}
-	url = s.ClientURL()
-	return url, func(c *node.Config) { c.NATS.URL, c.NATS.Replicas, c.EmbeddedDir = url, 1, "" }
+	return s
 }

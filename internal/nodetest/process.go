@@ -20,7 +20,7 @@ const asProgram = "RENDEZVOUS_TEST_AS_PROGRAM"
 const atExit = "GORACE=atexit_sleep_ms=20"
 
 // Main runs main where [Command] started the program, and the tests otherwise: a TestMain for programs, so that tests see their output and exit codes. m is
-// a *testing.M, or what pgtest makes of it.
+// the *testing.M, or what pgtest makes of it.
 func Main(m pgtest.Runner, main func()) {
 	if os.Getenv(asProgram) == "" {
 		os.Exit(m.Run())
@@ -60,31 +60,33 @@ func Serves(t *testing.T, name string, env ...string) {
 func Serving(t *testing.T, name string, look func(admin string), env ...string) {
 	t.Helper()
 	url, _ := Broker(t)
-	p := Run(t, name, url, append([]string{"RENDEZVOUS_STORE=memory:"}, env...)...)
-	if status, body := Page(t, p.Admin, "/readyz"); status != http.StatusOK {
+	pod := Spawn(t, name, append([]string{"RENDEZVOUS_STORE=memory:", "RENDEZVOUS_NATS=" + url}, env...)...)
+	if status, body := Page(t, pod.Admin, "/readyz"); status != http.StatusOK {
 		t.Errorf("readyz: %d %s", status, body)
 	}
-	look(p.Admin)
-	p.Stop()
+	look(pod.Admin)
+	pod.Stop()
 }
 
-// Process is a worker that runs.
-type Process struct {
-	Admin string // where its admin listener is
+// Pod is a worker that runs as a process of its own.
+type Pod struct {
+	Admin string // its admin address
 
-	t   *testing.T
+	t   testing.TB
 	cmd *exec.Cmd
 }
 
-// Run starts the worker under test, of that name, beside the NATS server at url, and waits until it says that it is ready.
-func Run(t *testing.T, name, url string, env ...string) *Process {
+// Spawn starts the program under test as a worker of that name, beside a NATS server of one replica, and returns when it is ready. When the test ends it is
+// killed, if it still runs.
+func Spawn(t testing.TB, name string, env ...string) *Pod {
 	t.Helper()
-	cmd := Command(t, append([]string{"RENDEZVOUS_NATS=" + url, "RENDEZVOUS_NATS_REPLICAS=1", "RENDEZVOUS_ADMIN=127.0.0.1:0"}, env...))
+	p := &Pod{t: t, cmd: Command(t, append([]string{"RENDEZVOUS_NATS_REPLICAS=1", "RENDEZVOUS_ADMIN=127.0.0.1:0"}, env...))}
 	logged := newLog(t)
-	cmd.Stderr = logged
-	if err := cmd.Start(); err != nil {
+	p.cmd.Stderr = logged
+	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(p.end)
 	line := regexp.MustCompile(`msg=ready process=` + name + ` .*admin=(\S+)`)
 	ready := line.FindStringSubmatch(logged.String())
 	for end := clock.System.Now().Add(Patience); ready == nil; ready = line.FindStringSubmatch(logged.String()) {
@@ -93,25 +95,40 @@ func Run(t *testing.T, name, url string, env ...string) *Process {
 		}
 		_ = clock.Sleep(t.Context(), clock.System, Look) // the context ends with the test
 	}
-	return &Process{Admin: ready[1], t: t, cmd: cmd}
+	p.Admin = ready[1]
+	return p
+}
+
+// Signal sends the process a signal.
+func (p *Pod) Signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatalf("send %s: %v", sig, err)
+	}
 }
 
 // Stop asks it to go down, which it does in order, with exit code 0.
-func (p *Process) Stop() {
+func (p *Pod) Stop() {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := p.cmd.Wait(); err != nil {
+	p.Signal(syscall.SIGTERM)
+	if err := p.Wait(); err != nil {
 		p.t.Errorf("after SIGTERM: %v", err)
 	}
 }
 
 // Kill ends it without a word.
-func (p *Process) Kill() {
+func (p *Pod) Kill() {
 	p.t.Helper()
-	if err := p.cmd.Process.Kill(); err != nil {
-		p.t.Fatal(err)
+	p.Signal(syscall.SIGKILL)
+	_ = p.Wait() // it was killed, which is what it says
+}
+
+// Wait waits for the end of the process and answers how it ended.
+func (p *Pod) Wait() error { return p.cmd.Wait() }
+
+func (p *Pod) end() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Kill() // it may have ended
+		_ = p.cmd.Wait()
 	}
-	_ = p.cmd.Wait() // it was killed, which is what it says
 }

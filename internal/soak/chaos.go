@@ -50,22 +50,32 @@ const (
 	stallMost   = 3 * time.Second // longer than a lease
 )
 
-// chaos kills, round by round.
+// chaos kills, round by round; timer-workers at a pace of their own (see unseat).
 type chaos struct {
 	plane  *plane
 	rng    *rand.Rand
 	say    func(format string, args ...any)
 	rounds atomic.Int64
-	kills  map[string]int
+	ledger *ledger
+
+	mu    sync.Mutex
+	kills map[string]int
 }
 
-func newChaos(p *plane, seed uint64, say func(string, ...any)) *chaos {
-	return &chaos{plane: p, rng: rand.New(rand.NewPCG(seed, 1)), say: say, kills: map[string]int{}}
+func newChaos(p *plane, l *ledger, seed uint64, say func(string, ...any)) *chaos {
+	return &chaos{plane: p, ledger: l, rng: rand.New(rand.NewPCG(seed, 1)), say: say, kills: map[string]int{}}
 }
 
-// run goes through rounds until there were enough of them or ctx ends. An error is a part of the plane that did not come back.
-func (c *chaos) run(ctx context.Context, rounds int) error {
-	for int(c.rounds.Load()) < rounds || rounds == 0 {
+// count counts what was done.
+func (c *chaos) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kills[what]++
+}
+
+// run goes through rounds until there were enough of them and the load has done its part, or ctx ends. An error is a part of the plane that did not come back.
+func (c *chaos) run(ctx context.Context, rounds int, enough func() bool) error {
+	for int(c.rounds.Load()) < rounds || rounds == 0 || !enough() {
 		if !pause(ctx, c.upTo(beforeKill)) {
 			return nil
 		}
@@ -99,14 +109,15 @@ func (c *chaos) round(ctx context.Context) error {
 func (c *chaos) kill(ctx context.Context, chosen []victim) error {
 	wipe := c.rng.Float64() < shareWipe
 	for _, v := range chosen {
-		c.kills[v.Name()]++
+		c.count(v.Name())
 	}
 	c.say("round %d: kill %s", c.rounds.Load(), names(chosen))
+	began := time.Now()
 	if err := each(chosen, victim.Kill); err != nil {
 		return err
 	}
 	if wipe && (c.plane.embedded || strings.Contains(names(chosen), "broker")) {
-		c.kills["broker's folder"]++
+		c.count("broker's folder")
 		c.say("round %d: remove the broker's folder", c.rounds.Load())
 		if err := os.RemoveAll(c.plane.brokerFolder()); err != nil {
 			return err
@@ -115,6 +126,9 @@ func (c *chaos) kill(ctx context.Context, chosen []victim) error {
 	pause(ctx, c.upTo(beforeStart))
 	if err := each(chosen, func(v victim) error { return v.Restart(ctx) }); err != nil {
 		return err
+	}
+	if strings.Contains(names(chosen), postgres{}.Name()) {
+		c.ledger.disturbed(storeAway, began)
 	}
 	if c.rng.Float64() < shareHaste {
 		return nil
@@ -125,7 +139,7 @@ func (c *chaos) kill(ctx context.Context, chosen []victim) error {
 // stall stops a worker for longer than its messages and the leases beside it last, and lets it go on with what it had in hand.
 func (c *chaos) stall(ctx context.Context) error {
 	w := c.plane.workers[c.rng.IntN(len(c.plane.workers))]
-	c.kills["stalled"]++
+	c.count("stalled")
 	c.say("round %d: stall %s", c.rounds.Load(), w.name)
 	if err := w.Stall(ctx, c.upTo(stallMost)); err != nil {
 		return err
@@ -135,7 +149,8 @@ func (c *chaos) stall(ctx context.Context) error {
 
 // cut ends every session of the workers at the database, in the middle of what they do.
 func (c *chaos) cut(ctx context.Context) error {
-	c.kills["sessions cut"]++
+	c.count("sessions cut")
+	defer c.ledger.disturbed(storeAway, time.Now())
 	c.say("round %d: end every session at the database", c.rounds.Load())
 	conn, err := pgx.Connect(ctx, c.plane.cluster.URL(database))
 	if err != nil {
@@ -148,7 +163,7 @@ func (c *chaos) cut(ctx context.Context) error {
 // deleteAtBirth deletes every stream while a worker starts that has never seen them and makes them anew.
 func (c *chaos) deleteAtBirth(ctx context.Context) error {
 	w := c.plane.workers[c.rng.IntN(len(c.plane.workers))]
-	c.kills[w.name]++
+	c.count(w.name)
 	c.say("round %d: kill %s, and delete every stream while it starts", c.rounds.Load(), w.name)
 	if err := errors.Join(w.Kill(), w.Start()); err != nil {
 		return err
@@ -160,11 +175,11 @@ func (c *chaos) deleteAtBirth(ctx context.Context) error {
 // choose picks one or two.
 func (c *chaos) choose() []victim {
 	var all []victim
-	for _, w := range c.plane.processes() {
+	for _, w := range c.plane.workers {
 		all = append(all, w)
 	}
 	if !c.plane.embedded {
-		all = append(all, postgres{c.plane.cluster})
+		all = append(all, c.plane.broker, postgres{c.plane.cluster})
 	}
 	c.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	if c.rng.Float64() < shareTwo && len(all) > 1 {
@@ -195,7 +210,7 @@ func each(all []victim, do func(victim) error) error {
 // deleteStreams takes everything JetStream has, consumers first or streams at once.
 func (c *chaos) deleteStreams(ctx context.Context) error {
 	consumersFirst := c.rng.IntN(2) == 0
-	c.kills["streams deleted"]++
+	c.count("streams deleted")
 	c.say("round %d: delete every stream, consumers first: %t", c.rounds.Load(), consumersFirst)
 	ctx, cancel := context.WithTimeout(ctx, deleteLimit)
 	defer cancel()
@@ -218,7 +233,7 @@ func (c *chaos) deleteOne(ctx context.Context) error {
 		return nil
 	}
 	name := list[int(pick*float64(len(list)))]
-	c.kills["one stream or its consumers deleted"]++
+	c.count("one stream or its consumers deleted")
 	c.say("round %d: delete %s, stream too: %t", c.rounds.Load(), name, stream)
 	if stream {
 		c.deleteStream(ctx, name)

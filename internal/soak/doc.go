@@ -1,17 +1,25 @@
 // Command soak kills the plane and looks whether anything was lost.
 //
-// It starts a PostgreSQL of its own, a NATS server, two ingest processes, two delivery-workers and two sweepers, each a process that can be killed, puts load on both
-// doors, and round by round ends one or two of them by SIGKILL, deletes every stream and consumer, or removes the broker's folder. At the end the load
-// stops, what is left is given time to settle, and the store is held against what the plane promised while it was being killed: the notes of the ledger,
-// kept in this process, which is never killed.
+// It starts a PostgreSQL of its own, a NATS server, two ingest processes, two delivery-workers, two sweepers and four timer-workers, each a process that can be
+// killed, puts load on both doors, and round by round ends one or two of them by SIGKILL, deletes every stream and consumer, or removes the broker's folder. At the
+// end the load stops, what is left is given time to settle, and the store is held against what the plane promised while it was being killed: the notes of the
+// ledger, kept in this process, which is never killed.
 //
 // With -embedded there is one process to kill, `rendezvous up` on its own store and its own NATS server, whose streams go with some of its lives. What is judged then
 // is a copy of its store in PostgreSQL: a backup taken in use, moved there, for each look another one.
 //
+// # Time
+//
+// Beside events and waits the load arms timers and deadlines (-timers, -timer-rate), and lets everything that can happen to one happen about when it is due: events,
+// cancels, armings for the same instant and for later ones, pauses, ends of runs and reopenings. The timer-workers are unseated at a pace of their own: killed, one
+// or two at once, stopped for longer than their leases last, or told to end. The clock of every pod is off, by another skew of up to 3 s in each of its lives: the
+// programs are built with the tag skewed (package clock). What must hold of each arming: it comes to one outcome, it is never early, its row is there exactly as
+// long as it lives, and it is not due for 5 s in which nothing was done to the timer-workers or the database.
+//
 // # Who decides what
 //
 //   - The ledger holds promises only: an event that a door called accepted or duplicate, or that events.get knew; a wait that a reply called registered; a
-//     run that a reply called started or concluded. What nobody was told may be lost.
+//     run that a reply called started or concluded; a record that a reply named. What nobody was told may be lost.
 //   - The load is indifferent to outcomes. Its producers, registrations and drivers repeat what was not answered, as the contract tells clients to.
 //   - The checks (checks/*.sql) are queries that find what must not be. Each answers the keys of offending rows; none may.
 //

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -12,10 +13,13 @@ import (
 )
 
 const (
-	lease     = 2 * time.Second // the shortest there is
-	ackWait   = 2 * time.Second
-	holdMost  = 1200 * time.Millisecond
-	shareHold = 0.25 // of a driver's looks at its run are followed by a pause, over which answers come
+	lease    = 2 * time.Second // the shortest there is
+	ackWait  = 2 * time.Second
+	holdMost = 1200 * time.Millisecond
+
+	napMost    = 2 * time.Second // of driven runs: some longer than the lease
+	withinMost = 3 * time.Second
+	shareHold  = 0.25 // of a driver's looks at its run are followed by a pause, over which answers come
 )
 
 // executors start one of the product's own executors for each tenant.
@@ -44,8 +48,14 @@ func handle(ctx context.Context, run *client.Run) error {
 	}
 	var waiting error
 	for step := range in.Steps {
-		_, err := run.Await(ctx, effectOf(step), eventType, client.OnKey(namespace, in.value(step)))
+		if in.NapMS > 0 && !in.Ahead {
+			if err := run.Sleep(ctx, napOf(step), time.Duration(in.NapMS)*time.Millisecond); err != nil {
+				return err
+			}
+		}
+		_, err := run.Await(ctx, effectOf(step), eventType, in.await(step)...)
 		switch {
+		case errors.Is(err, client.ErrTimedOut):
 		case errors.Is(err, client.ErrWaiting) && in.Ahead:
 			waiting = err
 		case errors.Is(err, client.ErrWaiting):
@@ -65,6 +75,17 @@ func handle(ctx context.Context, run *client.Run) error {
 	}
 	return run.Complete(ctx, client.JSON(in))
 }
+
+// await is what a step waits for, and how long.
+func (in input) await(step int) []client.AwaitOption {
+	opts := []client.AwaitOption{client.OnKey(namespace, in.value(step))}
+	if in.WithinMS > 0 {
+		opts = append(opts, client.Within(time.Duration(in.WithinMS)*time.Millisecond))
+	}
+	return opts
+}
+
+func napOf(step int) string { return fmt.Sprintf("nap%d", step) }
 
 // hold keeps the lease for a while at times.
 func hold(ctx context.Context) {

@@ -17,16 +17,20 @@ const (
 // ledger holds what the plane promised, and what nobody may see: broken promises. Safe for concurrent use.
 type ledger struct {
 	mu         sync.Mutex
-	events     map[eventKey]string // the door that accepted it first
-	waits      map[waitKey]bool    // registered; true: the reply was the answer
-	runs       map[runKey]string   // started: its workflow
-	ended      map[runKey]bool     // concluded, continued or cancelled
+	events     map[eventKey]acceptance
+	waits      map[waitKey]bool  // registered; true: the reply was the answer
+	runs       map[runKey]string // started: its workflow
+	ended      map[runKey]bool   // concluded, continued or cancelled
 	pairs      []pair
+	races      []pair // of waits with a deadline
+	recorded   []promise
 	complete   map[runKey]bool // workflows that are to complete once all their events are accepted
 	duplicates int             // answered by the request door
 	resent     int             // published again, because events.get did not know it
 	conflicts  int             // identities sent with other content, and refused
 	abandoned  int             // leases left to run out
+	done       []disturbance
+	failOver   time.Duration // the longest that anything due may wait undisturbed
 	broken     []string
 	last       map[string]time.Time     // by door: when an event was last accepted,
 	silence    map[string]time.Duration // and the longest time in which none was
@@ -35,6 +39,12 @@ type ledger struct {
 type eventKey struct {
 	tenant string
 	rendezvous.EventID
+}
+
+// acceptance is the first time that a door took an event: the reply was here at that instant.
+type acceptance struct {
+	door string
+	at   time.Time
 }
 
 type waitKey struct {
@@ -51,10 +61,28 @@ type pair struct {
 	event  rendezvous.EventID
 }
 
+// promise is a reply that said what was recorded.
+type promise struct {
+	tenant, run string
+	seq         int64
+	kinds       []rendezvous.Kind // one of them it is
+	timer       string            // "" for a record about none
+	fireAt      time.Time         // of an arming
+}
+
+// disturbance is something that was done to the timer-workers or to the database, after which nobody fires for a while.
+type disturbance struct {
+	what         string // killed, stalled, drained; or postgres
+	began, ended time.Time
+}
+
+// failOver is the goal of shards.md section 5.
+const failOver = 5 * time.Second
+
 func newLedger() *ledger {
 	return &ledger{
-		events: map[eventKey]string{}, waits: map[waitKey]bool{}, runs: map[runKey]string{}, ended: map[runKey]bool{}, complete: map[runKey]bool{},
-		last: map[string]time.Time{}, silence: map[string]time.Duration{},
+		events: map[eventKey]acceptance{}, waits: map[waitKey]bool{}, runs: map[runKey]string{}, ended: map[runKey]bool{}, complete: map[runKey]bool{},
+		failOver: failOver, last: map[string]time.Time{}, silence: map[string]time.Duration{},
 	}
 }
 
@@ -69,7 +97,7 @@ func (l *ledger) accepted(tenant string, e rendezvous.EventID, door string) {
 	l.last[door] = now
 	key := eventKey{tenant, e}
 	if _, known := l.events[key]; !known {
-		l.events[key] = door
+		l.events[key] = acceptance{door, now}
 	}
 }
 
@@ -98,6 +126,34 @@ func (l *ledger) meet(tenant string, w rendezvous.WaitID, e rendezvous.EventID) 
 	l.pairs = append(l.pairs, pair{tenant, w, e})
 }
 
+// reopened takes back that a run is over.
+func (l *ledger) reopened(tenant, run string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.ended, runKey{tenant, run})
+}
+
+// race notes the one event that may answer a wait with a deadline.
+func (l *ledger) race(tenant string, w rendezvous.WaitID, e rendezvous.EventID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.races = append(l.races, pair{tenant, w, e})
+}
+
+// told notes a promise.
+func (l *ledger) told(p promise) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recorded = append(l.recorded, p)
+}
+
+// disturbed notes what was done since began.
+func (l *ledger) disturbed(what string, began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done = append(l.done, disturbance{what, began, time.Now()})
+}
+
 // completes says that nothing is missing any more for a workflow to complete.
 func (l *ledger) completes(tenant, workflow string) {
 	l.mu.Lock()
@@ -122,8 +178,8 @@ func (l *ledger) violation(format string, args ...any) {
 func (l *ledger) byDoor() (request, stream int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, door := range l.events {
-		if door == requestDoor {
+	for _, a := range l.events {
+		if a.door == requestDoor {
 			request++
 		} else {
 			stream++

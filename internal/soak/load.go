@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,11 +32,19 @@ type load struct {
 	pace   *rate.Limiter // of events
 	seed   uint64
 	next   atomic.Uint64
+
+	timers  int           // armings to make
+	arming  *rate.Limiter // their pace
+	armings atomic.Int64
 }
 
-func newLoad(all []*access, l *ledger, perSecond int, seed uint64) *load {
-	return &load{access: all, ledger: l, pace: rate.NewLimiter(rate.Limit(perSecond), max(perSecond/4, 1)), seed: seed}
+func newLoad(all []*access, l *ledger, o options) *load {
+	per := func(second int) *rate.Limiter { return rate.NewLimiter(rate.Limit(second), max(second/4, 1)) }
+	return &load{access: all, ledger: l, pace: per(o.rate), seed: o.seed, timers: o.timers, arming: per(o.timerRate)}
 }
+
+// enough says that all timers are armed.
+func (l *load) enough() bool { return l.armings.Load() >= int64(l.timers) }
 
 // run tells cases until none is to begin any more, and returns when all are told. cut ends those under way.
 func (l *load) run(begin, cut context.Context) {
@@ -45,6 +54,14 @@ func (l *load) run(begin, cut context.Context) {
 			for begin.Err() == nil && cut.Err() == nil {
 				n := l.next.Add(1)
 				l.tell(cut, n, rand.New(rand.NewPCG(l.seed, n+1000)))
+			}
+		})
+	}
+	for range timelyAtOnce {
+		telling.Go(func() {
+			for begin.Err() == nil && cut.Err() == nil && !l.enough() {
+				n := l.next.Add(1)
+				l.tellTimely(cut, n, rand.New(rand.NewPCG(l.seed, n+1000)))
 			}
 		})
 	}
@@ -80,25 +97,35 @@ func (c *story) run(suffix string) string { return c.id + "-run" + suffix }
 
 // start starts a run; false when the load was cut off.
 func (c *story) start(ctx context.Context, workflow, run, queue string, input any) bool {
-	req := wire.StartRun{WorkflowID: workflow, RunID: run, Type: "soak", Queue: queue}
+	req := wire.StartRun{WorkflowID: workflow, RunID: run, Queue: queue}
 	if input != nil {
 		req.Input = client.JSON(input).Wire()
 	}
+	return c.begin(ctx, req)
+}
+
+func (c *story) begin(ctx context.Context, req wire.StartRun) bool {
+	req.Type = "soak"
 	_, err := c.access.any(c.rng).StartRun(ctx, req)
 	switch {
 	case ctx.Err() != nil:
 		return false
 	case err != nil:
-		c.ledger.violation("runs.start of %s/%s: %v", c.access.tenant, run, err)
+		c.ledger.violation("runs.start of %s/%s: %v", c.access.tenant, req.RunID, err)
 		return false
 	}
-	c.ledger.started(c.access.tenant, workflow, run)
+	c.ledger.started(c.access.tenant, req.WorkflowID, req.RunID)
 	return true
 }
 
 // register registers a wait of a run nobody drives; false when the load was cut off.
 func (c *story) register(ctx context.Context, run, effect string, keys ...rendezvous.Key) bool {
-	req := wire.RegisterWait{RunID: run, Effect: effect, Type: eventType, Keys: keys}
+	return c.await(ctx, wire.RegisterWait{RunID: run, Effect: effect, Keys: keys})
+}
+
+// await is register, where some refusals may be.
+func (c *story) await(ctx context.Context, req wire.RegisterWait, mayBe ...func(error) bool) bool {
+	req.Type = eventType
 	if c.rng.IntN(4) == 0 {
 		req.From = source
 	}
@@ -107,11 +134,18 @@ func (c *story) register(ctx context.Context, run, effect string, keys ...rendez
 	case ctx.Err() != nil:
 		return false
 	case err != nil:
-		c.ledger.violation("waits.register of %s/%s %s: %v", c.access.tenant, run, effect, err)
+		c.refused(err, mayBe, "waits.register of %s/%s %s", c.access.tenant, req.RunID, req.Effect)
 		return false
 	}
-	c.ledger.registered(c.access.tenant, rendezvous.WaitID{RunID: run, Effect: effect}, got.Answered != nil)
+	c.ledger.registered(c.access.tenant, rendezvous.WaitID{RunID: req.RunID, Effect: req.Effect}, got.Answered != nil)
 	return true
+}
+
+// refused notes a refusal that may not be.
+func (c *story) refused(err error, mayBe []func(error) bool, format string, args ...any) {
+	if !slices.ContainsFunc(mayBe, func(is func(error) bool) bool { return is(err) }) {
+		c.ledger.violation(format+": %v", append(args, err)...)
+	}
 }
 
 // deliver sends an event of the case.

@@ -24,26 +24,36 @@ type options struct {
 	keep     bool
 	race     bool
 	embedded bool
+
+	timers    int // armings
+	timerRate int
+	failOver  time.Duration
 }
 
-const defaultRounds = 200
+const (
+	defaultRounds = 200
+	defaultTimers = 20_000
+)
 
 func main() {
 	if role := os.Getenv(roleVariable); role != "" {
 		exit(play(role))
 	}
 	var o options
-	flag.IntVar(&o.rounds, "rounds", 0, fmt.Sprintf("kill in so many rounds (%d, unless -duration is given)", defaultRounds))
+	flag.IntVar(&o.rounds, "rounds", 0, fmt.Sprintf("kill in so many rounds (%d, unless -duration is given), and until all timers are armed", defaultRounds))
 	flag.DurationVar(&o.duration, "duration", 0, "kill for so long; with -rounds: until either is over")
 	flag.Uint64Var(&o.seed, "seed", rand.Uint64N(1_000_000), "of what is killed when, and of the load; how things interleave is the machine's")
 	flag.IntVar(&o.rate, "rate", 200, "events a second")
+	flag.IntVar(&o.timers, "timers", defaultTimers, "timers and deadlines to arm")
+	flag.IntVar(&o.timerRate, "timer-rate", 100, "timers and deadlines a second")
 	flag.DurationVar(&o.settle, "settle", 3*time.Minute, "how long the passes may take to repair what is left at the end")
+	flag.DurationVar(&o.failOver, "fail-over", failOver, "how long what is due may wait while nothing is done to the timer-workers or the database; more than the contract's where the machine has much else to do")
 	flag.BoolVar(&o.verbose, "v", false, "tell every round, and what the clients log")
 	flag.BoolVar(&o.keep, "keep", false, "keep the logs also when nothing was found")
 	flag.BoolVar(&o.race, "race", false, "build the workers with the race detector; they are several times slower then")
 	flag.BoolVar(&o.embedded, "embedded", false, "kill the one process of rendezvous up, on its embedded store and NATS server")
 	flag.Parse()
-	if flag.NArg() > 0 || o.rounds < 0 || o.duration < 0 || o.rate < 1 {
+	if flag.NArg() > 0 || o.rounds < 0 || o.duration < 0 || o.rate < 1 || o.timers < 0 || o.timerRate < 1 {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -69,7 +79,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("soak: seed %d, %d events/s, logs in %s\n", o.seed, o.rate, folder)
+	fmt.Printf("soak: seed %d, %d events/s, %d timers at %d/s, logs in %s\n", o.seed, o.rate, o.timers, o.timerRate, folder)
 	started := time.Now()
 	p, err := startPlane(ctx, folder, o)
 	if err != nil {

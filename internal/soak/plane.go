@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -22,10 +24,15 @@ import (
 )
 
 const (
-	workers  = 2 // of each kind
+	workers  = 2 // of each kind, but
+	firing   = 4 // timer-workers
+	skewMost = 3 * time.Second
 	database = "soak"
 	probing  = 2 * time.Second // one look at a health page
 )
+
+// skewVariable is clock.SkewVariable, which only the pods know: this program's clock is right.
+const skewVariable = "RENDEZVOUS_CLOCK_SKEW"
 
 // The plane's periods, shortened so that minutes show what otherwise takes an hour.
 var shortened = []string{"--nats-ack-wait=2s", "--nats-replicas=1", "--drain=20s", "--log=info"}
@@ -37,8 +44,9 @@ type plane struct {
 	guard    *guard
 	cluster  *pgtest.Cluster
 	broker   *process
-	workers  []*process
-	doors    []string // addresses of the request door
+	workers  []*process // all but
+	firers   []*process // the timer-workers
+	doors    []string   // addresses of the request door
 	admins   map[string]string
 	natsURL  string
 	nats     *nats.Conn
@@ -100,9 +108,11 @@ func (p *plane) build(ctx context.Context, race bool) error {
 	if race {
 		args = append(args, "-race")
 	}
-	programs := []string{module + "ingest", module + "delivery-worker", module + "sweeper"}
+	programs := []string{module + "ingest", module + "delivery-worker", module + "timer-worker", module + "sweeper"}
 	if p.embedded {
 		programs = []string{module + "rendezvous"}
+	} else {
+		args = append(args, "-tags=skewed") // see clock.SkewVariable
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, programs...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -146,21 +156,24 @@ func (p *plane) design() error {
 		}
 		return err
 	}
-	for i := range 3 * workers {
-		api, err1 := address(taken)
-		admin, err2 := address(taken)
-		if err := errors.Join(err1, err2); err != nil {
+	addresses := make([]string, 4*workers+firing)
+	for i := range addresses {
+		if addresses[i], err = address(taken); err != nil {
 			return err
 		}
-		program, flags := "sweeper", []string{"--sweep-tick=500ms", "--sweep-woken=1s"}
-		switch i / workers {
-		case 0:
-			program, flags = "ingest", []string{"--http=" + api}
-			p.doors = append(p.doors, api)
-		case 1:
-			program, flags = "delivery-worker", nil
-		}
-		p.addWorker(fmt.Sprintf("%s-%d", program, i%workers), program, admin, flags)
+	}
+	p.doors = addresses[:workers]
+	admins := addresses[workers:]
+	worker := func(program string, n int, flags ...string) *process {
+		w := p.worker(program, n, admins[0], flags...)
+		admins = admins[1:]
+		return w
+	}
+	for i, door := range p.doors {
+		p.workers = append(p.workers, worker("ingest", i, "--http="+door), worker("delivery-worker", i), worker("sweeper", i, "--sweep-tick=500ms", "--sweep-woken=1s"))
+	}
+	for i := range firing {
+		p.firers = append(p.firers, worker("timer-worker", i))
 	}
 	return nil
 }
@@ -189,24 +202,27 @@ func (p *plane) dataFolder() string { return filepath.Join(p.folder, "data") }
 
 // processes are all of the plane, the broker first where it is one of its own.
 func (p *plane) processes() []*process {
-	if p.broker == nil {
-		return p.workers
+	all := slices.Concat(p.workers, p.firers)
+	if p.broker != nil {
+		all = slices.Insert(all, 0, p.broker)
 	}
-	return append([]*process{p.broker}, p.workers...)
+	return all
 }
 
-func (p *plane) addWorker(name, program, admin string, flags []string) {
+// worker is a pod of a program. In each of its lives its clock is off by another skew.
+func (p *plane) worker(program string, n int, admin string, flags ...string) *process {
+	name := fmt.Sprintf("%s-%d", program, n)
 	args := append(append([]string{"--nats=" + p.natsURL, "--admin=" + admin}, shortened...), flags...)
+	p.admins[name] = admin
 	w := p.process(name, func() (*exec.Cmd, error) {
 		cmd := exec.Command(filepath.Join(p.folder, program), args...)
 		// By the environment, because a command line shows the password to the whole machine.
-		cmd.Env = append(os.Environ(), "RENDEZVOUS_STORE="+p.cluster.URL(database))
+		cmd.Env = append(os.Environ(), "RENDEZVOUS_STORE="+p.cluster.URL(database), skewVariable+"="+(rand.N(2*skewMost)-skewMost).String())
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		return cmd, nil
 	})
 	w.ready = func(ctx context.Context) error { return p.page(ctx, admin, "/readyz", io.Discard) }
-	p.workers = append(p.workers, w)
-	p.admins[name] = admin
+	return w
 }
 
 func (p *plane) process(name string, command func() (*exec.Cmd, error)) *process {
@@ -266,9 +282,10 @@ func (p *plane) up(ctx context.Context) error {
 
 // stopWorkers ends the workers as an operator would.
 func (p *plane) stopWorkers() error {
-	errs := make([]error, len(p.workers))
+	workers := slices.Concat(p.workers, p.firers)
+	errs := make([]error, len(workers))
 	var all sync.WaitGroup
-	for i, w := range p.workers {
+	for i, w := range workers {
 		all.Go(func() { errs[i] = w.Stop() })
 	}
 	all.Wait()
@@ -281,7 +298,7 @@ func (p *plane) end() error {
 	if p.nats != nil {
 		p.nats.Close()
 	}
-	for _, w := range p.workers {
+	for _, w := range slices.Concat(p.workers, p.firers) {
 		errs = append(errs, w.Kill())
 	}
 	if p.broker != nil {

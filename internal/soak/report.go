@@ -29,7 +29,7 @@ func (s *soak) tell(ctx context.Context) {
 }
 
 // print writes the summary.
-func (s *soak) print(f figures) {
+func (s *soak) print(f figures, p punctuality) {
 	request, stream := s.ledger.byDoor()
 	line := func(name, format string, args ...any) { fmt.Printf("  %-28s %s\n", name, fmt.Sprintf(format, args...)) }
 	line("rounds", "%d in %s", s.chaos.rounds.Load(), s.killing.Round(time.Second))
@@ -42,6 +42,11 @@ func (s *soak) print(f figures) {
 	line("longest silence", "request door %s, stream door %s", s.ledger.silence[requestDoor].Round(10*time.Millisecond), s.ledger.silence[streamDoor].Round(10*time.Millisecond))
 	line("leases left to run out", "%d by the drivers that died", s.ledger.abandoned)
 	s.ledger.mu.Unlock()
+	line("armings", "%s", p.outcomes)
+	line("fired late by", "%s", p.lateness)
+	for _, o := range p.takeovers {
+		line("due after "+o.what, "%s", o.text)
+	}
 	c := s.plane.counters
 	line("taken in", "%s", list(c.by("rendezvous_ingest_events_total", "outcome")))
 	line("offers", "%s", list(c.by("rendezvous_delivery_offers_total", "outcome")))

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rendezvous-events/rendezvous/client"
 	"github.com/rendezvous-events/rendezvous/messaging"
@@ -39,7 +42,8 @@ type soak struct {
 
 func newSoak(o options, p *plane) *soak {
 	s := &soak{options: o, plane: p, ledger: newLedger()}
-	s.chaos = newChaos(p, o.seed, s.say)
+	s.ledger.failOver = o.failOver
+	s.chaos = newChaos(p, s.ledger, o.seed, s.say)
 	return s
 }
 
@@ -115,7 +119,7 @@ func (s *soak) dismiss() error {
 
 // underLoad kills while the load goes on, then lets every case under way be told to its end.
 func (s *soak) underLoad(ctx context.Context) error {
-	l := newLoad(s.access, s.ledger, s.rate, s.seed)
+	l := newLoad(s.access, s.ledger, s.options)
 	begin, enough := context.WithCancel(ctx)
 	defer enough()
 	cut, cutOff := context.WithCancel(ctx)
@@ -126,12 +130,7 @@ func (s *soak) underLoad(ctx context.Context) error {
 	defer cutOff()
 
 	started := time.Now()
-	killing, over := ctx, func() {}
-	if s.duration > 0 {
-		killing, over = context.WithTimeout(ctx, s.duration)
-	}
-	err := s.chaos.run(killing, s.rounds)
-	over()
+	err := s.kill(ctx, l)
 	s.killing = time.Since(started)
 	if err == nil {
 		err = s.plane.up(ctx)
@@ -150,6 +149,20 @@ func (s *soak) underLoad(ctx context.Context) error {
 	}
 	s.probe(ctx, l)
 	return nil
+}
+
+// kill kills until there were enough rounds and timers, or the time is over.
+func (s *soak) kill(ctx context.Context, l *load) error {
+	killing, over := context.WithCancel(ctx)
+	defer over()
+	if s.duration > 0 {
+		killing, over = context.WithTimeout(ctx, s.duration)
+		defer over()
+	}
+	lanes, killing := errgroup.WithContext(killing)
+	lanes.Go(func() error { defer over(); return s.chaos.run(killing, s.rounds, l.enough) })
+	lanes.Go(func() error { return s.chaos.unseat(killing, s.seed) })
+	return lanes.Wait()
 }
 
 // probe sends a fresh event through the stream door of each tenant, and looks whether every stream and durable is there: the workers made them again by
@@ -235,10 +248,14 @@ func (s *soak) judge(ctx context.Context, v *verifier) error {
 	if err != nil {
 		return err
 	}
-	s.print(f)
+	late, err := v.punctuality(ctx)
+	if err != nil {
+		return err
+	}
+	s.print(f, late)
 	s.plane.mu.Lock()
 	defer s.plane.mu.Unlock()
-	errs := append(s.plane.alarms(), s.plane.died...)
+	errs := slices.Concat(s.plane.alarms(), s.plane.onTime(), s.plane.died)
 	for _, b := range s.ledger.broken[:min(len(s.ledger.broken), 5*shown)] {
 		errs = append(errs, errors.New(b))
 	}

@@ -91,6 +91,9 @@ type input struct {
 	Run   int    `json:"run"`             // this one's number, from 0
 	Runs  int    `json:"runs"`            // of the chain
 	Ahead bool   `json:"ahead,omitempty"` // every wait is registered before the first answer is looked at
+
+	NapMS    int64 `json:"nap_ms,omitempty"`    // before each wait, unless they are registered ahead
+	WithinMS int64 `json:"within_ms,omitempty"` // how long each wait is open; 0: until it is answered
 }
 
 func (in input) value(step int) string { return fmt.Sprintf("%s/%d/%d", in.Case, in.Run, step) }
@@ -100,6 +103,12 @@ func effectOf(step int) string { return fmt.Sprintf("s%d", step) }
 // driven is a run that an executor brings to its end: once all its events are accepted it has to complete.
 func (c *story) driven(ctx context.Context) {
 	in := input{Case: c.id, Steps: 1 + c.rng.IntN(2), Runs: 1 + c.rng.IntN(2), Ahead: c.rng.IntN(2) == 0}
+	if c.rng.IntN(3) == 0 {
+		in.NapMS = c.rng.Int64N(napMost.Milliseconds())
+	}
+	if c.rng.IntN(3) == 0 {
+		in.WithinMS = c.rng.Int64N(withinMost.Milliseconds())
+	}
 	if c.feed(ctx, in, queueDriven) {
 		c.ledger.completes(c.access.tenant, c.id)
 	}
@@ -158,7 +167,8 @@ func (c *story) cancel(ctx context.Context, run string) {
 
 func (c *story) withdraw(ctx context.Context, run, effect string) {
 	_, err := c.access.any(c.rng).WithdrawWait(ctx, wire.WithdrawWait{RunID: run, Effect: effect, Reason: "soak"})
-	if err != nil && ctx.Err() == nil && !errors.Is(err, rendezvous.ErrNotFound) {
-		c.ledger.violation("waits.withdraw of %s/%s %s: %v", c.access.tenant, run, effect, err)
+	if err != nil && ctx.Err() == nil {
+		unknown := func(err error) bool { return errors.Is(err, rendezvous.ErrNotFound) }
+		c.refused(err, []func(error) bool{unknown, over}, "waits.withdraw of %s/%s %s", c.access.tenant, run, effect)
 	}
 }

@@ -63,6 +63,7 @@ func world(t *testing.T) (*ledger, string) {
 	must[store.Concluded](t)(tx.Conclude(ctx, store.Conclusion{RunID: "r2", ExpectedSeq: 1, BatchID: "end", Outcome: rendezvous.StatusCompleted}, time.Time{}))
 	l.concluded(tenant, "r2")
 	l.completes(tenant, "w-r2")
+	timely(t, s, tx, l)
 	return l, url
 }
 
@@ -87,6 +88,12 @@ func TestChecksFindNothingInAStoreInOrder(t *testing.T) {
 	}
 }
 
+// damages of a check, one by one.
+type damages struct {
+	check  string
+	damage []string
+}
+
 const (
 	unlawful = `ALTER TABLE waits DROP CONSTRAINT waits_held, DROP CONSTRAINT waits_open`
 	claim    = `UPDATE events SET state = 'claimed', claim_run = 'r1', claim_effect = 'open', claimed_at = now() WHERE id = 'left'`
@@ -95,10 +102,7 @@ const (
 // Each check finds the damage it is there for: a soak that finds nothing says something.
 func TestEveryCheckFindsItsDamage(t *testing.T) {
 	v, tested := judge(t), map[string]bool{}
-	for _, c := range []struct {
-		check  string
-		damage []string
-	}{
+	for _, c := range append([]damages{
 		{"event_accepted_and_lost", []string{`DELETE FROM events WHERE id = 'left'`}},
 		{"event_neither_answered_nor_live", []string{`UPDATE events SET state = 'dead', dead_reason = 'unclaimed', dead_at = now() WHERE id = 'left'`}},
 		{"event_consumed_without_answer", []string{`UPDATE events SET seq = 2 WHERE id = 'a'`}},
@@ -131,7 +135,7 @@ func TestEveryCheckFindsItsDamage(t *testing.T) {
 		{"count_off", []string{`UPDATE workflows SET open_waits = 0 WHERE workflow_id = 'w-r1'`}},
 		{"lease_left_standing", []string{`UPDATE workflows SET lease_owner = 'x', lease_epoch = 1, lease_expires = now() WHERE workflow_id = 'w-r1'`}},
 		{"woken_wrong", []string{`UPDATE woken SET run_id = 'r0' WHERE workflow_id = 'w-r1'`}},
-	} {
+	}, timelyDamages...) {
 		tested[c.check] = true
 		t.Run(c.check, func(t *testing.T) { findsDamage(t, v, c.check, c.damage) })
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -21,7 +22,10 @@ const (
 
 	shareAbandon  = 0.10 // of a driver's looks at its run it dies,
 	shareEarly    = 0.03 // concludes although waits are open,
-	shareWithdraw = 0.03 // gives a wait up
+	shareWithdraw = 0.03 // gives a wait up,
+	shareArm      = 0.10 // arms a timer, over one that may be live,
+	shareDisarm   = 0.05 // cancels one
+	shareWithin   = 0.30 // of the waits have a deadline
 )
 
 // drivers drive the runs of the wild queue of one tenant, badly: they hold leases too long, die with them, conclude early, and write what the contract
@@ -146,7 +150,7 @@ func (d *drive) read(ctx context.Context) error {
 			}
 		case rendezvous.WaitRegistered:
 			d.open[r.Effect] = true
-		case rendezvous.WaitAnswered, rendezvous.WaitWithdrawn:
+		case rendezvous.WaitAnswered, rendezvous.WaitTimedOut, rendezvous.WaitWithdrawn:
 			d.open[r.Effect] = false
 		}
 	}
@@ -171,6 +175,10 @@ func (d *drive) act(ctx context.Context) (over bool, err error) {
 		return d.conclude(ctx)
 	case waiting != "" && r < shareEarly+shareWithdraw:
 		return false, d.withdraw(ctx, waiting)
+	case r > 1-shareArm:
+		return false, d.arm(ctx)
+	case r > 1-shareArm-shareDisarm:
+		return false, d.disarm(ctx)
 	case missing != "":
 		return false, d.register(ctx, missing)
 	case r < 0.4:
@@ -186,12 +194,29 @@ func (d *drive) register(ctx context.Context, effect string) error {
 	for effectOf(step) != effect {
 		step++
 	}
-	got, err := d.access.driver.RegisterWait(ctx, wire.RegisterWait{
-		RunID: d.run, Epoch: d.epoch, Effect: effect, Type: eventType, Keys: []rendezvous.Key{key(d.in.value(step))},
-	})
+	req := wire.RegisterWait{RunID: d.run, Epoch: d.epoch, Effect: effect, Type: eventType, Keys: []rendezvous.Key{key(d.in.value(step))}}
+	if rand.Float64() < shareWithin {
+		req.DeadlineAfterMS = new(rand.N(withinMost).Milliseconds())
+	}
+	got, err := d.access.driver.RegisterWait(ctx, req)
 	if err == nil {
 		d.ledger.registered(d.access.tenant, rendezvous.WaitID{RunID: d.run, Effect: effect}, got.Answered != nil)
 	}
+	return err
+}
+
+// arm arms one of a few timers: some come due while the lease is held, and are parked.
+func (d *drive) arm(ctx context.Context) error {
+	timer := fmt.Sprintf("t%d", rand.IntN(3))
+	got, err := d.access.driver.ArmTimer(ctx, wire.ArmTimer{RunID: d.run, Epoch: d.epoch, TimerID: timer, AfterMS: new(rand.N(napMost).Milliseconds())})
+	if err == nil {
+		d.ledger.told(promise{d.access.tenant, d.run, got.ArmedSeq, []rendezvous.Kind{rendezvous.TimerStarted}, timer, got.FireAt.Time})
+	}
+	return err
+}
+
+func (d *drive) disarm(ctx context.Context) error {
+	_, err := d.access.driver.CancelTimer(ctx, wire.CancelTimer{RunID: d.run, Epoch: d.epoch, TimerID: fmt.Sprintf("t%d", rand.IntN(3))})
 	return err
 }
 

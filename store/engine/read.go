@@ -67,12 +67,20 @@ func tooLong(unit string, limit, value int64) error {
 
 // ReadHistoryFrom implements [store.Histories].
 func (t *tenant) ReadHistoryFrom(ctx context.Context, workflowID string, fromSeq int64, limit int) (store.HistoryPage, error) {
+	return t.ReadHistoryPage(ctx, workflowID, fromSeq, limit, rendezvous.MaxHistoryBytes)
+}
+
+// ReadHistoryPage implements [store.Histories].
+func (t *tenant) ReadHistoryPage(ctx context.Context, workflowID string, fromSeq int64, limit, bytes int) (store.HistoryPage, error) {
 	if err := rendezvous.CheckID("workflow_id", workflowID); err != nil {
 		return store.HistoryPage{}, err
 	}
 	limit, err := rendezvous.PageLimit(limit, rendezvous.DefaultHistory, rendezvous.MaxHistoryPage)
 	if err != nil {
 		return store.HistoryPage{}, err
+	}
+	if bytes < 1 || bytes > rendezvous.MaxHistoryBytes {
+		return store.HistoryPage{}, rendezvous.InvalidField("bytes", "%d is outside 1..%d", bytes, rendezvous.MaxHistoryBytes).With("limit", rendezvous.MaxHistoryBytes).With("value", bytes)
 	}
 	key, from := backend.WorkflowKey{Tenant: t.name, ID: workflowID}, max(fromSeq, 1)
 	var page store.HistoryPage
@@ -88,7 +96,7 @@ func (t *tenant) ReadHistoryFrom(ctx context.Context, workflowID string, fromSeq
 		if w.Corrupt != nil {
 			return w.Corrupt
 		}
-		page, err = readPage(ctx, r, w, from, limit)
+		page, err = readPage(ctx, r, w, from, limit, bytes)
 		return err
 	})
 	if err != nil {
@@ -98,12 +106,12 @@ func (t *tenant) ReadHistoryFrom(ctx context.Context, workflowID string, fromSeq
 }
 
 // readPage reads an index range: its cost follows the page (HI-6). A cursor beyond the head is no mistake here (HI-3).
-func readPage(ctx context.Context, r backend.Reader, w *backend.Workflow, from int64, limit int) (store.HistoryPage, error) {
+func readPage(ctx context.Context, r backend.Reader, w *backend.Workflow, from int64, limit, bytes int) (store.HistoryPage, error) {
 	page := store.HistoryPage{Head: w.Head}
 	if from > w.Head {
 		return page, nil
 	}
-	records, err := r.History(ctx, w.Key(), from, 0, limit, rendezvous.MaxHistoryBytes)
+	records, err := r.History(ctx, w.Key(), from, 0, limit, bytes)
 	if err != nil {
 		return store.HistoryPage{}, err
 	}

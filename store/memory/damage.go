@@ -75,6 +75,18 @@ func (d Damage) Timer(tenant, workflowID, timerID string) error {
 	})
 }
 
+// Push makes a registration's row undecodable.
+func (d Damage) Push(tenant, run, id string) error {
+	return d.do(func(t *tables) error {
+		p := t.push.pushes[backend.PushKey{Tenant: tenant, RunID: run, ID: id}]
+		if p == nil {
+			return fmt.Errorf("no registration %q of run %q in %s", id, run, tenant)
+		}
+		p.Corrupt = corrupt("registration %q of run %q: its settings do not decode", id, run).With("tenant", tenant).With("run", run).With("id", id)
+		return nil
+	})
+}
+
 // Lease makes the lease of a workflow's row undecodable.
 func (d Damage) Lease(tenant, workflowID string) error {
 	return d.do(func(t *tables) error {
@@ -166,19 +178,6 @@ func (d Damage) Keep(tenant string, id rendezvous.WaitID) (restore func() error,
 		})
 	}
 	return restore, err
-}
-
-// Push makes what a caller set of a push registration undecodable; schedule and lease stay.
-func (d Damage) Push(tenant, run, id string) error {
-	return d.do(func(t *tables) error {
-		key := backend.PushKey{Tenant: tenant, RunID: run, ID: id}
-		p := t.push.pushes[key]
-		if p == nil {
-			return fmt.Errorf("no push registration %q of %q in %s", id, run, tenant)
-		}
-		p.Corrupt = corrupt("push registration %q of run %q: its settings do not decode", id, run).With("tenant", tenant).With("run", run).With("id", id)
-		return nil
-	})
 }
 
 // KeepTimer remembers a timer's row; restore puts it back over what is there then.

@@ -92,9 +92,9 @@ func (d damage) Timer(tenant, workflowID, timerID string) error {
 
 func (d damage) Push(tenant, run, id string) error {
 	return d.do(step{
-		`UPDATE push_registrations SET settings = 'x' WHERE tenant = $1 AND run_id = $2 AND id = $3`,
+		`UPDATE push_registrations SET settings = '\x00' WHERE tenant = $1 AND run_id = $2 AND id = $3`,
 		[]any{tenant, run, id},
-		fmt.Sprintf("push registration %q of %q in %s", id, run, tenant),
+		fmt.Sprintf("registration %q of run %q in %s", id, run, tenant),
 	})
 }
 

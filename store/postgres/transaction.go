@@ -47,6 +47,9 @@ func (r *reader) query(ctx context.Context, sql string, fn func(c *columns) erro
 
 // each reads rows. What is not a text has to come in binary format.
 func each(rows pgx.Rows, fn func(c *columns) error) error {
+	if err := rows.Err(); err != nil { // of a batch that broke off before its turn: such rows know no columns
+		return err
+	}
 	src := &source{fields: rows.FieldDescriptions()}
 	c := row.New(src)
 	for rows.Next() {

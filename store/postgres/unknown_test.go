@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/rendezvous-events/rendezvous"
 	"github.com/rendezvous-events/rendezvous/clock"
 	"github.com/rendezvous-events/rendezvous/internal/pgtest"
@@ -67,6 +69,27 @@ func TestCutConnection(t *testing.T) {
 	}
 	if err := b.Ping(t.Context()); err != nil {
 		t.Errorf("ping after the cut: %v", err)
+	}
+}
+
+// The rows of a batch that broke off before its turn know no columns. They are an error as any, whatever it broke off by.
+func TestABatchThatBrokeOffIsAnError(t *testing.T) {
+	conn, err := pgx.Connect(t.Context(), migrated.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var batch pgx.Batch
+	batch.Queue("SELECT 1").Query(postgres.Each)
+	results := conn.SendBatch(t.Context(), &batch)
+	rows, _ := results.Query() // as Close hands them to whoever queued the query
+	if err := postgres.Each(rows); err == nil {
+		t.Error("no error")
+	}
+	if err := results.Close(); err == nil {
+		t.Error("no error of the batch")
 	}
 }
 

@@ -90,9 +90,9 @@ func (d damage) Timer(tenant, workflowID, timerID string) error {
 
 func (d damage) Push(tenant, run, id string) error {
 	return d.do(step{
-		`UPDATE push_registrations SET settings = CAST('x' AS BLOB) WHERE tenant = ? AND run_id = ? AND id = ?`,
+		`UPDATE push_registrations SET settings = x'00' WHERE tenant = ? AND run_id = ? AND id = ?`,
 		[]any{tenant, run, id},
-		fmt.Sprintf("push registration %q of %q in %s", id, run, tenant),
+		fmt.Sprintf("registration %q of run %q in %s", id, run, tenant),
 	})
 }
 

@@ -265,34 +265,38 @@ func repairs(b *testing.B, s store.Store, x backend.Backend) {
 		return errors.New("it is not found")
 	})
 	cursor := ""
-	var first []store.UnmetPair
-	rate(b, "unmet, taken and offered", func(b *testing.B) {
-		owing(OwedApart)(b)
-		for { // they are the youngest: the slices before them are no part of it
-			taken, next, err := s.TakeUnmet(ctx, time.Millisecond, sweepPage, sweepHold, cursor)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if cursor = next; len(taken.Rows) > 0 {
-				first = taken.Rows
-				return
-			}
+	var pages [][]store.UnmetPair
+	take := func() (int, error) {
+		taken, next, err := s.TakeUnmet(ctx, time.Millisecond, sweepPage, sweepHold, cursor)
+		if cursor = next; len(taken.Rows) > 0 {
+			pages = append(pages, taken.Rows)
 		}
-	}, func() (int, error) {
-		rows := first
-		if first = nil; rows == nil {
-			taken, next, err := s.TakeUnmet(ctx, time.Millisecond, sweepPage, sweepHold, cursor)
-			if err != nil || len(taken.Rows) == 0 {
-				return 0, err
-			}
-			rows, cursor = taken.Rows, next
+		return len(taken.Rows), err
+	}
+	offer := func() (int, error) {
+		if len(pages) == 0 {
+			return 0, nil
 		}
-		items := make([]store.OfferItem, len(rows))
-		for i, p := range rows {
+		items := make([]store.OfferItem, len(pages[0]))
+		for i, p := range pages[0] {
 			items[i] = store.OfferItem{Tenant: p.Tenant, Event: &p.Event.EventID}
 		}
-		return len(rows), ignore(s.OfferBatch(ctx, items, now))
-	})
+		pages = pages[1:]
+		return len(items), ignore(s.OfferBatch(ctx, items, now))
+	}
+	rate(b, "unmet, taken", func(b *testing.B) {
+		Owe(b, x, ID("owed"), (samples+1)*sweepPage, OwedApart)
+		for len(pages) == 0 { // they are the youngest: the slices before them, and the page that comes to them, are no part of it
+			if _, err := take(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}, take)
+	rate(b, "unmet, offered", func(b *testing.B) {
+		if _, err := offer(); err != nil { // that page
+			b.Fatal(err)
+		}
+	}, offer)
 	for _, limit := range []int{sweepPage, 5000} {
 		rate(b, "unclaimed, "+strconv.Itoa(limit)+" a page", func(*testing.B) {}, func() (int, error) {
 			swept, err := s.SweepUnclaimed(ctx, farAhead, now, "", limit)

@@ -144,7 +144,7 @@ type Damage interface {
 	KeepTimer(tenant, workflowID, timerID string) (restore func() error, err error)
 	// StrayTimer makes a timer's row name another workflow.
 	StrayTimer(tenant, workflowID, timerID, to string) error
-	// Push makes what a caller set of a push registration undecodable; schedule and lease stay.
+	// Push makes a registration's row undecodable; its place among what is due stays.
 	Push(tenant, run, id string) error
 	// Lease makes the owner or the epoch of a workflow's row undecodable.
 	Lease(tenant, workflowID string) error

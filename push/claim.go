@@ -1,0 +1,225 @@
+package push
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"time"
+
+	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/clock"
+	"github.com/rendezvous-events/rendezvous/messaging"
+	"github.com/rendezvous-events/rendezvous/push/outcome"
+	"github.com/rendezvous-events/rendezvous/store"
+)
+
+// loop claims what is due, until ctx ends: at once while more is due than was claimed and there are places, else when something is due, and by the poll.
+func (w *Worker) loop(ctx context.Context) {
+	for ctx.Err() == nil {
+		w.pass(ctx)
+		w.summarize()
+		w.sleep(ctx)
+	}
+}
+
+// pass claims once for each namespace; whose comes first changes, so that neither takes all places for ever.
+func (w *Worker) pass(ctx context.Context) {
+	w.mu.Lock()
+	w.next, w.again = time.Time{}, false
+	w.mu.Unlock()
+	w.turned++
+	unserved := -1
+	for i, n := range w.cfg.Namespaces {
+		n = w.cfg.Namespaces[(i+w.turned)%len(w.cfg.Namespaces)]
+		share := 1 // of those left
+		if i < len(w.cfg.Namespaces)-1 {
+			share = 2
+		}
+		got, err := w.claim(ctx, n, nil, share)
+		if err != nil {
+			w.dueAt(w.deps.Clock.Now().Add(time.Second))
+			continue
+		}
+		unserved = got.Unserved
+	}
+	if unserved >= 0 && len(w.cfg.Namespaces) == 1 {
+		w.counts.unserved(unserved)
+	}
+}
+
+// sleep waits for the next pass.
+func (w *Worker) sleep(ctx context.Context) {
+	w.mu.Lock()
+	wait := w.cfg.Poll - time.Duration(w.deps.Random()*float64(w.cfg.Poll)/4)
+	if !w.next.IsZero() {
+		wait = min(wait, w.next.Sub(w.deps.Clock.Now()))
+	}
+	if w.again && w.places.free() > 0 {
+		wait = 0
+	}
+	w.mu.Unlock()
+	if wait <= 0 {
+		return
+	}
+	t := w.deps.Clock.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-w.wake:
+	case <-ctx.Done():
+	}
+}
+
+// dueAt notes that something is due at an instant of the clock.
+func (w *Worker) dueAt(at time.Time) {
+	w.mu.Lock()
+	earlier := w.next.IsZero() || at.Before(w.next)
+	if earlier {
+		w.next = at
+	}
+	w.mu.Unlock()
+	if earlier {
+		signal(w.wake)
+	}
+}
+
+// more notes that more is due than was claimed: the next free place leads to a claim.
+func (w *Worker) more() {
+	w.mu.Lock()
+	w.again = true
+	w.mu.Unlock()
+	signal(w.wake)
+}
+
+// claim takes due rows of a namespace, as many as there are places, or their half or third, and begins their turns. A claim whose reply was lost is asked for
+// again by its request.
+func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, only []store.PushRun, share int) (store.ClaimedPushes, error) {
+	w.claiming.Lock()
+	defer w.claiming.Unlock()
+	free := w.places.free()
+	if w.draining() || free == 0 {
+		w.more()
+		return store.ClaimedPushes{}, nil
+	}
+	request := w.requests[namespace]
+	if request == "" {
+		request = rand.Text()
+		w.requests[namespace] = request
+	}
+	asked := w.deps.Clock.Now()
+	got, err := w.ask(w.life, store.ClaimPush{
+		Limit: (free + share - 1) / share, Namespace: namespace, Owner: w.cfg.Owner, Request: request, Lease: w.cfg.Lease, Only: only, LostLimit: w.cfg.LostLimit,
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			w.deps.Log.WarnContext(ctx, "due push registrations not claimed; trying again", "code", rendezvous.CodeOf(err), "error", err)
+		}
+		return got, err
+	}
+	delete(w.requests, namespace)
+	w.looked.Store(w.deps.Clock.Now().UnixMilli())
+	w.claimed(got, anchor{store: got.Now, local: asked})
+	return got, nil
+}
+
+func (w *Worker) ask(ctx context.Context, c store.ClaimPush) (store.ClaimedPushes, error) {
+	ctx, cancel := clock.WithTimeout(ctx, w.deps.Clock, w.cfg.Call)
+	defer cancel()
+	return w.store.ClaimPushes(ctx, c)
+}
+
+// claimed begins the turns of a claim. Rows whose gate is full, or whose tenant has its half while others wait, go back uncharged and hold no place (PU-57).
+func (w *Worker) claimed(got store.ClaimedPushes, a anchor) {
+	w.counts.add(Report{Registrations: len(got.Pushes), Parked: len(got.Parked)})
+	w.metrics.claims.Record(w.life, int64(len(got.Pushes)))
+	w.metrics.lost.Add(w.life, int64(got.Lost))
+	for range got.Parked {
+		w.metrics.parkedFor(w.life, rendezvous.ParkWorkerLost)
+	}
+	if !got.NextDue.IsZero() {
+		w.dueAt(a.by(got.NextDue))
+	}
+	others := slices.ContainsFunc(got.Pushes, func(p store.ClaimedPush) bool { return p.Tenant != got.Pushes[0].Tenant })
+	begun := 0
+	for _, row := range got.Pushes {
+		if !w.places.admit(row.Gate, row.Tenant, others) {
+			w.putOff(row, a)
+			continue
+		}
+		begun++
+		t := w.begin(row, a)
+		w.turns.Go(func() {
+			defer w.left(row)
+			t.run()
+		})
+	}
+	if got.Saturated {
+		w.counts.add(Report{Saturated: 1})
+		w.metrics.saturated.Add(w.life, 1)
+		if begun > 0 || len(got.Pushes) == 0 {
+			w.more()
+		}
+	}
+}
+
+// left gives a turn's place back.
+func (w *Worker) left(row store.ClaimedPush) {
+	w.places.leave(row.Gate, row.Tenant)
+	w.mu.Lock()
+	again := w.again
+	w.mu.Unlock()
+	if again {
+		signal(w.wake)
+	}
+}
+
+// putOff gives a claimed row back for a while.
+func (w *Worker) putOff(row store.ClaimedPush, a anchor) {
+	d := outcome.Decide(outcome.State{}, outcome.Result{Class: rendezvous.ClassOwn, At: a.at(w.deps.Clock.Now())}, outcome.Limits{}, w.deps.Random)
+	s := store.PushSettlement{
+		PushItem: store.PushItem{Tenant: row.Tenant, PushKey: row.Key()}, Token: row.Token, Name: rand.Text(), Do: store.PushRelease, Why: store.ReleaseGate, At: d.Next,
+	}
+	w.counts.add(Report{Deferred: 1})
+	w.metrics.deferredFor(w.life, store.ReleaseGate)
+	w.turns.Go(func() {
+		if _, err := w.settles.Do(w.life, s); err == nil {
+			w.dueAt(a.by(d.Next))
+		}
+	})
+}
+
+// noticed claims the rows of the runs that notices name. They are acknowledged once the claim answered, whatever it said: the rows are the truth.
+func (w *Worker) noticed(ctx context.Context, batch []messaging.PushNotice) []messaging.Outcome {
+	runs := make([]store.PushRun, 0, len(batch))
+	seen := make(map[store.PushRun]bool, len(batch))
+	for _, n := range batch {
+		run := store.PushRun{Tenant: n.Tenant, RunID: n.RunID}
+		if !seen[run] {
+			seen[run] = true
+			runs = append(runs, run)
+		}
+	}
+	out := make([]messaging.Outcome, len(batch))
+	for i := range out {
+		out[i] = messaging.Ack()
+	}
+	for _, n := range w.cfg.Namespaces {
+		if n == rendezvous.PushOperator && !w.deps.Destinations.Any() {
+			continue // what is left of destinations that are gone is found by the poll
+		}
+		if w.draining() {
+			return every(out, messaging.Release())
+		}
+		if _, err := w.claim(ctx, n, runs, 1); err != nil {
+			return every(out, messaging.Retry(0))
+		}
+	}
+	return out
+}
+
+func every(out []messaging.Outcome, o messaging.Outcome) []messaging.Outcome {
+	for i := range out {
+		out[i] = o
+	}
+	return out
+}
