@@ -170,6 +170,11 @@ func pushRestsEarly(t *testing.T, h *Harness) {
 	out := w.Settle(s)
 	eq(t, "idle", out.Idle, false)
 	r.WantDue("with a record left", "a", now, true)
+	h.Advance(time.Microsecond)
+	s = resting(w.Take(r), 1) // the head was read before the last record, which somebody else has sent
+	s.Advance = ptr(at(3, 0))
+	eq(t, "idle by a head that was", w.Settle(s).Idle, false)
+	r.WantDue("to be looked at again", "a", now, true)
 }
 
 func pushSettlesAlone(t *testing.T, h *Harness) {
@@ -435,6 +440,11 @@ func pushRejects(t *testing.T, h *Harness) {
 	p = r.Push("a")
 	eq(t, "what is not charged changes nothing", []any{p.Rejects, p.Attempts}, []any{1, 1})
 	fail(rejected, 2, 0, 2)
+	r.AppendFree(r.Noted("m"))
+	h.Advance(time.Second)
+	w.Take(r)
+	eq(t, "another's acceptance", r.Advances("a", 0, 3).Owned, false)
+	eq(t, "after another's acceptance", r.Push("a").Rejects, 0)
 }
 
 func pushForgets(t *testing.T, h *Harness) {

@@ -255,8 +255,10 @@ func pushFinishedGoes(t *testing.T, h *Harness) {
 func pushCorrupt(t *testing.T, h *Harness) {
 	f := h.Fix(t)
 	var good []string
+	var runs []*Flow
 	for i := range 6 {
 		r := f.Start()
+		runs = append(runs, r)
 		r.Follows("a")
 		if i < 3 {
 			done(t, "damage", h.Damage.Push(f.Name(), r.ID, "a"))
@@ -278,5 +280,17 @@ func pushCorrupt(t *testing.T, h *Harness) {
 	eq(t, "handed out", got, good)
 	for _, p := range must(f.DuePush(ctx, endOfTime, 0))(t, "list what is due") {
 		code(t, "what is still due", p.Corrupt, rendezvous.CodeCorrupt)
+	}
+	for i, r := range runs[:3] {
+		_, err := f.GetPush(ctx, r.PushKey("a"))
+		code(t, "get", err, rendezvous.CodeCorrupt)
+		rows := must(f.ListPush(ctx, r.ID))(t, "list")
+		eq(t, "listed", []any{len(rows), rows[0].ID, rows[0].Corrupt != nil}, []any{1, "a", true})
+		code(t, "park", f.ParkPush(ctx, store.ParkPush{PushKey: r.PushKey("a"), Reason: rendezvous.ParkByOperator}), rendezvous.CodeCorrupt)
+		code(t, "settle", w.SettleAll(store.PushSettlement{
+			PushItem: store.PushItem{Tenant: f.Name(), PushKey: r.PushKey("a")}, Token: 1, Name: fmt.Sprint(i), Do: store.PushKeep,
+		})[0].Err, rendezvous.CodeCorrupt)
+		must(f.DeletePush(ctx, r.PushKey("a")))(t, "delete")
+		eq(t, "registrations counted", r.Describe().Registrations, 0)
 	}
 }

@@ -259,11 +259,13 @@ func pushIdleThroughAnswers(t *testing.T, h *Harness) {
 	for range answers / page {
 		var batch []rendezvous.Record
 		var events []rendezvous.Event
+		var items []store.BufferItem
 		for range page {
-			key := K("order", ID("key"))
-			batch = append(batch, r.Waited(r.Wait(ID("w"), "paid", key)))
-			events = append(events, f.PutNew("paid", key))
+			e := EventOf("paid", K("order", ID("key")))
+			batch = append(batch, r.Waited(r.Wait(ID("w"), "paid", e.Keys...)))
+			events, items = append(events, e), append(items, store.BufferItem{Tenant: f.Name(), Event: e})
 		}
+		must(h.Store.BufferBatch(ctx, items, now))(t, "buffer a batch")
 		n := r.AppendFree(batch...).Notices
 		n.Append(f.OfferAll(events...).Notices)
 		eq(t, "notice", r.pushed(n), nil)
