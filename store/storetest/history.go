@@ -93,6 +93,14 @@ func fromTheMiddle(t *testing.T, h *Harness) {
 	}
 	page = must(f.ReadHistoryFrom(ctx, r.WorkflowID, 2, 2))(t, "read two")
 	eq(t, "two from the middle", page, store.HistoryPage{Records: full[1:3], Head: 5, More: true})
+	page = must(f.ReadHistoryPage(ctx, r.WorkflowID, 2, 10, 1))(t, "read a byte")
+	eq(t, "of a byte one record all the same", page, store.HistoryPage{Records: full[1:2], Head: 5, More: true})
+	page = must(f.ReadHistoryPage(ctx, r.WorkflowID, 2, 10, rendezvous.MaxHistoryBytes))(t, "read all that is allowed")
+	eq(t, "of enough bytes the rest", page, store.HistoryPage{Records: full[1:], Head: 5})
+	for _, bytes := range []int{0, -1, rendezvous.MaxHistoryBytes + 1} {
+		_, err := f.ReadHistoryPage(ctx, r.WorkflowID, 2, 10, bytes)
+		code(t, fmt.Sprintf("a page of %d bytes", bytes), err, rendezvous.CodeInvalid)
+	}
 }
 
 func fiveBatches(t *testing.T, h *Harness) {
