@@ -100,7 +100,7 @@ func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, 
 	w.claiming.Lock()
 	defer w.claiming.Unlock()
 	free := w.places.free()
-	if w.draining() {
+	if w.closed || w.draining() {
 		return store.ClaimedPushes{}, nil
 	}
 	if free == 0 { // nobody is asked, so nobody fails to answer

@@ -80,6 +80,7 @@ type Worker struct {
 
 	claiming sync.Mutex                          // one claim at a time, so that places are not claimed twice
 	requests map[rendezvous.PushNamespace]string // of claims that were not answered
+	closed   bool                                // nobody claims any more
 
 	mu     sync.Mutex
 	turned int           // passes, for whose namespace goes first
@@ -183,10 +184,9 @@ func (w *Worker) drain(ctx context.Context) error {
 	if w.pull != nil {
 		errs = append(errs, w.pull.Stop(ctx))
 	}
-	func() { // whoever claims now is the last
-		w.claiming.Lock()
-		defer w.claiming.Unlock()
-	}()
+	w.claiming.Lock() // whoever claims now is the last
+	w.closed = true
+	w.claiming.Unlock()
 	down := make(chan struct{})
 	go func() { w.turns.Wait(); close(down) }()
 	if !w.wait(ctx, down, w.cfg.Drain) {
