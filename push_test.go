@@ -14,6 +14,9 @@ import (
 
 var pushNow = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
+// goodKey is the key of V1 in push.md section 14.
+var goodKey = rendezvous.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+
 func registration() rendezvous.Registration {
 	return rendezvous.Registration{RunID: "r-1", URL: "https://example.org/hook"}
 }
@@ -150,12 +153,15 @@ func TestPU7FaultsNameTheFieldNotTheValue(t *testing.T) {
 		"timeout":            {"timeout", func(r *rendezvous.Registration) { r.Timeout = 31 * time.Second }},
 		"max_attempts":       {"max_attempts", func(r *rendezvous.Registration) { r.MaxAttempts = 1001 }},
 		"on_reject_limit":    {"on_reject_limit", func(r *rendezvous.Registration) { r.OnRejectLimit = -1 }},
+		"an unusable key": {"signing", func(r *rendezvous.Registration) {
+			r.Signing = []rendezvous.SigningKey{{Key: secret("whsec_" + planted)}}
+		}},
 		"an expired key": {"signing", func(r *rendezvous.Registration) {
-			r.Signing = []rendezvous.SigningKey{{Key: secret(planted), ExpiresAt: pushNow}}
+			r.Signing = []rendezvous.SigningKey{{Key: goodKey, ExpiresAt: pushNow}}
 		}},
 		"a sixth key": {"signing", func(r *rendezvous.Registration) { r.Signing = make([]rendezvous.SigningKey, 6) }},
 		"a key twice": {"signing", func(r *rendezvous.Registration) {
-			r.Signing = []rendezvous.SigningKey{{Key: secret(planted)}, {Key: secret(planted)}}
+			r.Signing = []rendezvous.SigningKey{{Key: goodKey}, {Key: goodKey}}
 		}},
 		"a run's id too long": {"id", func(r *rendezvous.Registration) { r.RunID = strings.Repeat("r", 124) }},
 	}
@@ -167,6 +173,9 @@ func TestPU7FaultsNameTheFieldNotTheValue(t *testing.T) {
 			e := rendezvous.AsError(err)
 			if err == nil || e.Code != rendezvous.CodeInvalid || e.Details["field"] != c.field {
 				t.Fatalf("%v (%v), want invalid of %s", err, e.Details, c.field)
+			}
+			if want := map[string]string{"an expired key": "expired", "a key twice": "twice", "an unusable key": "base64"}[name]; !strings.Contains(e.Message, want) {
+				t.Errorf("%v, for another reason than %q", err, want)
 			}
 			if strings.Contains(fmt.Sprint(err, e.Details), planted) {
 				t.Errorf("%v repeats the value", err)
