@@ -12,3 +12,6 @@ func OnNotice(c *Config, fn func(message string)) {
 
 // Each reads rows as the store does, and forgets them.
 func Each(rows pgx.Rows) error { return each(rows, func(*columns) error { return nil }) }
+
+// BuildVersion is the version of the schema this build is made for.
+func BuildVersion() int64 { return buildVersion() }
