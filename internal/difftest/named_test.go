@@ -33,6 +33,16 @@ var named = map[string][]Step{
 		StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"},
 		QueryWorkflows{Tenant: "a", Most: math.MaxInt},
 	},
+	// Memory's walks over what is new came again and again to a take that had run out, which filled the page.
+	"a take that ran out hides nothing new": {
+		StartRun{Tenant: "a", Run: "r3", Type: "order"},
+		Subscribe{Tenant: "a", Wait: waiting("r3", "q2", "o=2")},
+		BufferBatch{Items: []Put{{"a", sent("6", "o=2")}}},
+		TakeUnmet{},
+		BufferBatch{Items: []Put{{"a", sent("4", "o=2")}}},
+		Advance{By: time.Hour},
+		TakeNews{Limit: 1},
+	},
 	// Memory began the chain of runs anew behind the highest seq there is.
 	"no run begins behind the last seq": {
 		StartRun{Tenant: "a", Workflow: "w1", Run: "r1", Type: "order"},

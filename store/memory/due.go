@@ -123,7 +123,7 @@ func (t *transaction) unmetAt(s *sides, before time.Time, after int64, limit int
 	}
 }
 
-// UnmetNews implements [backend.Tx]. It goes over the same meetings: its walks end where they are.
+// UnmetNews implements [backend.Tx]. It goes over the same meetings: its walks end at the last that they find.
 func (t *transaction) UnmetNews(ctx context.Context, before time.Time, from backend.News, limit int) (backend.NewsPage, error) {
 	if err := alive(ctx); err != nil {
 		return backend.NewsPage{}, err
@@ -140,6 +140,9 @@ func (t *transaction) UnmetNews(ctx context.Context, before time.Time, from back
 	for i := range walks { // a row leads to one event, by whichever key
 		slices.SortFunc(walks[i].Finds, func(a, b fair.Find) int { return cmp.Or(a.Compare(b.Place), cmp.Compare(a.Event, b.Event)) })
 		walks[i].Finds = slices.CompactFunc(walks[i].Finds, func(a, b fair.Find) bool { return a.Compare(b.Place) == 0 })
+		if n := len(walks[i].Finds); n > 0 {
+			walks[i].End = walks[i].Finds[n-1].Place
+		}
 	}
 	numbers, page := fair.News(&walks, limit)
 	for _, number := range numbers {
