@@ -187,7 +187,7 @@ func TestWhatIsDueIsShown(t *testing.T) {
 		"since":"2026-01-01T00:00:01.000000Z","workflow_id":"w","hold":{"state":"timer_lag","attempts":0,"next_attempt_at":"2026-01-01T00:00:01.000000Z"}}}`,
 		ok(t, d, "acme", "waits.explain", `{"run_id":"r","effect":"pay"}`))
 	match(t, `{"version":"","go":"<text>","store":"memory","tenant":"acme","now":"<time>","depths":{"live_events":0,"open_waits":1,"parked_waits":0,"quarantined_waits":0,"woken":1,
-		"timers":2,"due_timers":2,"dead_letters":0,"oldest_woken":"<time>","oldest_due_timer":"2026-01-01T00:00:01.000000Z"}}`, ok(t, d, "acme", "system.info", ""))
+		"timers":2,"due_timers":2,"due_pushes":0,"failing_pushes":0,"parked_pushes":0,"dead_letters":0,"oldest_woken":"<time>","oldest_due_timer":"2026-01-01T00:00:01.000000Z"}}`, ok(t, d, "acme", "system.info", ""))
 	match(t, `{"armed_seq":4,"fire_at":"1970-01-01T00:00:00.000000Z"}`, // past ones are legal
 		ok(t, d, "acme", "timers.arm", `{"run_id":"r","timer_id":"past","fire_at":"1970-01-01T00:00:00Z","batch_id":"b2"}`))
 	match(t, `{"armed_seq":5,"fire_at":"0001-01-01T00:00:00.000001Z"}`,

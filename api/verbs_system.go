@@ -22,9 +22,9 @@ func systemInfo(ctx context.Context, c call, _ struct{}) (wire.Info, error) {
 	d, err := c.cfg.Store.Depths(ctx)
 	info.Depths = &wire.Depths{
 		LiveEvents: d.LiveEvents, OpenWaits: d.OpenWaits, ParkedWaits: d.ParkedWaits, QuarantinedWaits: d.QuarantinedWaits, Woken: d.Woken,
-		Timers: d.Timers, DueTimers: d.DueTimers, DeadLetters: d.DeadLetters, Dead: d.Dead,
+		Timers: d.Timers, DueTimers: d.DueTimers, DuePushes: d.DuePushes, FailingPushes: d.FailingPushes, ParkedPushes: d.ParkedPushes, DeadLetters: d.DeadLetters, Dead: d.Dead,
 		OldestLiveEvent: wire.At(d.OldestLiveEvent), OldestParked: wire.At(d.OldestParked), OldestWoken: wire.At(d.OldestWoken),
-		OldestDueTimer: wire.At(d.OldestDueTimer), Capped: d.Capped,
+		OldestDueTimer: wire.At(d.OldestDueTimer), OldestDuePush: wire.At(d.OldestDuePush), Capped: d.Capped,
 	}
 	return info, err
 }

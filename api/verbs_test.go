@@ -197,7 +197,7 @@ var steer = []step{
 	{
 		"system.info", `{}`,
 		`{"version":"0.0.1","go":"<text>","store":"memory","tenant":"steer-DOOR","now":"<time>","depths":{"live_events":"<number>","open_waits":"<number>","parked_waits":"<number>",
-			"quarantined_waits":"<number>","woken":"<number>","timers":"<number>","due_timers":"<number>","dead_letters":"<number>","dead?":"<any>","oldest_live_event?":"<time>","oldest_parked?":"<time>","oldest_woken?":"<time>","oldest_due_timer?":"<time>"}}`,
+			"quarantined_waits":"<number>","woken":"<number>","timers":"<number>","due_timers":"<number>","due_pushes":"<number>","failing_pushes":"<number>","parked_pushes":"<number>","dead_letters":"<number>","dead?":"<any>","oldest_live_event?":"<time>","oldest_parked?":"<time>","oldest_woken?":"<time>","oldest_due_timer?":"<time>","oldest_due_push?":"<time>"}}`,
 	},
 	{"system.check", ``, `{"verdict":"ok","reasons":[]}`},
 }

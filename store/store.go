@@ -124,8 +124,8 @@ func (n *Notices) Append(o Notices) {
 
 // Depths counts live rows. Counts are exact to DepthCap and then stay there, Capped says so.
 type Depths struct {
-	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken, Timers, DueTimers, DuePushes, ParkedPushes int
-	OldestLiveEvent, OldestParked, OldestWoken, OldestDueTimer, OldestDuePush                               time.Time // zero when there is none
+	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken, Timers, DueTimers, DuePushes, FailingPushes, ParkedPushes int
+	OldestLiveEvent, OldestParked, OldestWoken, OldestDueTimer, OldestDuePush                                              time.Time // zero when there is none
 	// Dead letters, which nobody purged: all, and by reason. Each count is exact to DepthCap on its own.
 	DeadLetters int
 	Dead        map[rendezvous.DeadReason]int

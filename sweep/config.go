@@ -17,6 +17,9 @@ type Store interface {
 	store.Matcher
 	store.Sweeper
 	store.Retainer
+	DuePushRuns(ctx context.Context, before time.Time, limit int) (runs []store.DuePushRun, more bool, err error)
+	ParkAgedPushes(ctx context.Context, maxAge time.Duration, limit int) (parked []store.PushItem, more bool, err error)
+	TrimPushLogs(ctx context.Context, keep int, age time.Duration, limit int) (removed int, more bool, err error)
 	TakeUnmet(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (store.Taken[store.UnmetPair], string, error)
 	TakeNews(ctx context.Context, grace time.Duration, limit int, hold time.Duration, cursor string) (store.Taken[store.UnmetPair], string, error)
 	GiveBackUnmet(ctx context.Context, pairs []store.UnmetPair, retryIn time.Duration) error
@@ -54,13 +57,16 @@ type Deps struct {
 
 // Config times the passes. The zero value takes the contract's numbers (sweep.md section 2).
 type Config struct {
-	Tick      time.Duration // of every pass but woken, late and retention: 5 s
+	Tick      time.Duration // of the passes whose interval is not below: 5 s
 	Woken     time.Duration // of woken and late, and of the look at the depths: 10 s
+	Upkeep    time.Duration // of push_upkeep: 30 s
 	Retention time.Duration // of retention: 10 min
 	Pages     int           // pages a saturated pass may work in one tick: 20
 	Page      time.Duration // budget of one page: 2 s
 	Grace     time.Duration // how long an unmet pair may be on its way: 2 s
 	Window    time.Duration // how long an event without an expiry of its own may wait: 1 h
+	// PushMaxAge is how long a push registration may fail: push.max_age, 72 h.
+	PushMaxAge time.Duration
 	// RetainDead is how long a dead letter is kept: 30 d; Forever keeps all.
 	RetainDead time.Duration
 	// RetainWorkflows is how long a closed workflow is kept; 0 and Forever keep all.
@@ -80,10 +86,12 @@ func (c Config) withDefaults() Config {
 	}
 	def(&c.Tick, 5*time.Second)
 	def(&c.Woken, 10*time.Second)
+	def(&c.Upkeep, 30*time.Second)
 	def(&c.Retention, 10*time.Minute)
 	def(&c.Page, 2*time.Second)
 	def(&c.Grace, 2*time.Second)
 	def(&c.Window, time.Hour)
+	def(&c.PushMaxAge, store.DefaultPushMaxAge)
 	if c.RetainDead == 0 {
 		c.RetainDead = 30 * 24 * time.Hour
 	}

@@ -7,6 +7,7 @@
 //   - woken: a run with news that nobody drives is told of again.
 //   - late: of a timer that has been due for long the timer-workers are told again; who fires it is not a pass.
 //   - unclaimed: a live event that nobody wanted in its window becomes a dead letter.
+//   - push_upkeep: registrations that have failed for too long are parked, attempt logs trimmed; of those that nobody sends for the push-workers are told again.
 //   - retention: a dead letter whose time is over is purged, a closed workflow whose time is over is removed.
 //   - exhausted: messages that ran out of deliveries are counted. The passes above find the rows they spoke of.
 //

@@ -150,6 +150,7 @@ func observeDepths(o metric.Observer, depth, dead metric.Int64Observable, age me
 	for k, n := range map[string]int{
 		"live_events": d.LiveEvents, "open_waits": d.OpenWaits, "parked_waits": d.ParkedWaits, "quarantined_waits": d.QuarantinedWaits, "woken": d.Woken,
 		"timers": d.Timers, "due_timers": d.DueTimers, "dead_letters": d.DeadLetters,
+		"due_pushes": d.DuePushes, "failing_pushes": d.FailingPushes, "parked_pushes": d.ParkedPushes,
 	} {
 		o.ObserveInt64(depth, int64(n), kind(k))
 	}
@@ -158,6 +159,7 @@ func observeDepths(o metric.Observer, depth, dead metric.Int64Observable, age me
 	}
 	for k, t := range map[string]time.Time{
 		"live_events": d.OldestLiveEvent, "parked_waits": d.OldestParked, "woken": d.OldestWoken, "due_timers": d.OldestDueTimer,
+		"due_pushes": d.OldestDuePush,
 	} {
 		seconds := 0.0
 		if !t.IsZero() {

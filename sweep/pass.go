@@ -13,20 +13,21 @@ import (
 
 // The passes of this build.
 const (
-	Leases    = "leases"
-	Parked    = "parked"
-	Unmet     = "unmet"
-	Woken     = "woken"
-	Late      = "late"
-	Unclaimed = "unclaimed"
-	Exhausted = "exhausted"
-	Retention = "retention"
+	Leases     = "leases"
+	Parked     = "parked"
+	Unmet      = "unmet"
+	Woken      = "woken"
+	Late       = "late"
+	Unclaimed  = "unclaimed"
+	PushUpkeep = "push_upkeep"
+	Exhausted  = "exhausted"
+	Retention  = "retention"
 )
 
 // Passes are the names of all, in the order of a tick, which matters twice: leases end before parked waits are tried, and unmet pairs are offered before anything
 // is retired as unclaimed.
 func Passes() []string {
-	return []string{Leases, Parked, Unmet, Woken, Late, Unclaimed, Exhausted, Retention}
+	return []string{Leases, Parked, Unmet, Woken, Late, Unclaimed, PushUpkeep, Exhausted, Retention}
 }
 
 // page is what one page of a pass did.

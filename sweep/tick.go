@@ -153,6 +153,8 @@ func (w *Worker) tell(ctx context.Context, p PassReport) {
 		level, says = slog.LevelDebug, "notices sent again"
 	case p.Pass == Late:
 		level, says = slog.LevelWarn, "timers are due and nobody fires them: is a timer-worker running?"
+	case p.Pass == PushUpkeep && p.Deferred > 0:
+		level, says = slog.LevelWarn, "push registrations are due and nobody sends: is a push-worker running?"
 	case p.Done+p.Failed+p.Released+p.Quarantined == 0:
 		level, says = slog.LevelDebug, "pass deferred"
 	}

@@ -62,6 +62,7 @@ func New(s Store, shards Shards, stream Stream, d Deps, cfg Config) (*Worker, er
 		{name: Woken, every: w.cfg.Woken, owned: true, work: w.within(w.woken)},
 		{name: Late, every: w.cfg.Woken, owned: true, work: w.within(w.late)},
 		{name: Unclaimed, every: w.cfg.Tick, work: w.unclaimed},
+		{name: PushUpkeep, every: w.cfg.Upkeep, work: w.pushUpkeep},
 		{name: Exhausted, every: w.cfg.Tick, work: w.exhausted},
 		{name: Retention, every: w.cfg.Retention, work: w.retention},
 	}

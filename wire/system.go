@@ -21,6 +21,9 @@ type Depths struct {
 	Woken            int `json:"woken"`
 	Timers           int `json:"timers"`     // live armings of every class
 	DueTimers        int `json:"due_timers"` // those of them that are due
+	DuePushes        int `json:"due_pushes"`
+	FailingPushes    int `json:"failing_pushes"` // live ones whose last attempts failed
+	ParkedPushes     int `json:"parked_pushes"`
 	DeadLetters      int `json:"dead_letters"`
 	// Dead counts the dead letters by reason.
 	Dead            map[rendezvous.DeadReason]int `json:"dead,omitempty"`
@@ -28,6 +31,7 @@ type Depths struct {
 	OldestParked    Time                          `json:"oldest_parked,omitzero"`
 	OldestWoken     Time                          `json:"oldest_woken,omitzero"`
 	OldestDueTimer  Time                          `json:"oldest_due_timer,omitzero"`
+	OldestDuePush   Time                          `json:"oldest_due_push,omitzero"`
 	Capped          bool                          `json:"capped,omitempty"`
 }
 

@@ -13,12 +13,13 @@ type settings struct {
 	Migrate bool `help:"Bring the store's schema up to this build first; otherwise an older one is refused."`
 	node.Common
 	node.Push
+	node.Patience
 	node.Targets
 }
 
 func main() {
 	var s settings
 	worker.Main(&s, "push-worker", "Deliver push registrations.", func(ctx context.Context, version string) error {
-		return node.Run(ctx, node.Config{Common: s.Common, Name: "push-worker", Version: version, Migrate: s.Migrate, Push: &s.Push, Targets: s.Targets}, nil)
+		return node.Run(ctx, node.Config{Common: s.Common, Name: "push-worker", Version: version, Migrate: s.Migrate, Push: &s.Push, Patience: s.Patience, Targets: s.Targets}, nil)
 	})
 }

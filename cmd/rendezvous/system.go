@@ -36,6 +36,9 @@ func (c *systemInfoCmd) Run(ctx context.Context) error {
 			t.add("woken runs", d.Woken)
 			t.add("timers", d.Timers)
 			t.add("due timers", d.DueTimers)
+			t.add("due registrations", d.DuePushes)
+			t.add("failing registrations", d.FailingPushes)
+			t.add("parked registrations", d.ParkedPushes)
 			t.add("dead letters", d.DeadLetters)
 		}
 		t.print()

@@ -128,6 +128,7 @@ func agesOf(i wire.Info) map[string]float64 {
 	ages := map[string]float64{}
 	for kind, since := range map[string]wire.Time{
 		"live_events": i.Depths.OldestLiveEvent, "parked_waits": i.Depths.OldestParked, "woken": i.Depths.OldestWoken, "due_timers": i.Depths.OldestDueTimer,
+		"due_pushes": i.Depths.OldestDuePush,
 	} {
 		if !since.IsZero() {
 			ages[kind] = max(i.Now.Sub(since.Time).Seconds(), 0)

@@ -117,6 +117,9 @@ var topDepths = []struct {
 	{"woken", "woken runs", func(d *wire.Depths) int { return d.Woken }},
 	{"timers", "timers", func(d *wire.Depths) int { return d.Timers }},
 	{"due_timers", "due timers", func(d *wire.Depths) int { return d.DueTimers }},
+	{"due_pushes", "due registrations", func(d *wire.Depths) int { return d.DuePushes }},
+	{"failing_pushes", "failing registrations", func(d *wire.Depths) int { return d.FailingPushes }},
+	{"parked_pushes", "parked registrations", func(d *wire.Depths) int { return d.ParkedPushes }},
 	{"dead_letters", "dead letters", func(d *wire.Depths) int { return d.DeadLetters }},
 }
 

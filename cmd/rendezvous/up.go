@@ -20,6 +20,7 @@ type upCmd struct {
 	node.Sweep
 	node.Timers
 	node.Push
+	node.Patience
 	node.Targets
 	Data       string `help:"Folder for what the process keeps: the embedded store and NATS streams." default:"./rendezvous-data" placeholder:"DIR"`
 	NATSListen string `name:"nats-listen" help:"Address of the embedded NATS server; empty: this process only." default:"127.0.0.1:4222" placeholder:"HOST:PORT"`
@@ -35,7 +36,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 }
 
 func (c *upCmd) config() node.Config {
-	cfg := node.Config{Common: c.Common, Name: "up", Version: worker.Version(), Migrate: true, Ingest: &c.Door, Delivery: true, Sweep: &c.Sweep, Timers: &c.Timers, Push: &c.Push, Targets: c.Targets}
+	cfg := node.Config{Common: c.Common, Name: "up", Version: worker.Version(), Migrate: true, Ingest: &c.Door, Delivery: true, Sweep: &c.Sweep, Timers: &c.Timers, Push: &c.Push, Patience: c.Patience, Targets: c.Targets}
 	if cfg.Store == "" {
 		cfg.Store = "sqlite:" + filepath.Join(c.Data, "store")
 	}

@@ -27,6 +27,7 @@ func TestWrongSettingsNameThemselves(t *testing.T) {
 		"sweep-lease":      "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_LEASE=999ms",
 		"retain-dead":      "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_RETAIN_DEAD=-1s",
 		"retain-workflows": "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_RETAIN_WORKFLOWS=23h59m",
+		"push-max-age":     "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_PUSH_MAX_AGE=59s",
 		"sweep-pages":      "RENDEZVOUS_STORE=memory: RENDEZVOUS_NATS=nats://127.0.0.1:1 RENDEZVOUS_SWEEP_PAGES=0",
 	})
 }

@@ -18,6 +18,8 @@ const (
 	Quarantined   Reason = "quarantined"    // waits whose answer fails every time
 	NoExecutor    Reason = "no_executor"    // runs with news that nobody has taken up for long
 	TimersLate    Reason = "timers_late"    // timers due for long that nobody fires
+	PushesLate    Reason = "pushes_late"    // push registrations due for long that nobody sends for
+	PushesParked  Reason = "pushes_parked"  // push registrations that get nothing until somebody unparks or deletes them
 	Saturated     Reason = "saturated"      // a pass ended two ticks in a row with more due
 	Failed        Reason = "failed"         // a pass failed or does not come back
 	Stuck         Reason = "stuck"          // a run that loses every driver
@@ -27,7 +29,7 @@ const (
 )
 
 // Reasons are all, in the order in which they are told.
-var Reasons = [...]Reason{DeadLetters, Quarantined, NoExecutor, TimersLate, Saturated, Failed, Stuck, Undeliverable, Exhausted, GaugesMissing}
+var Reasons = [...]Reason{DeadLetters, Quarantined, NoExecutor, TimersLate, PushesLate, PushesParked, Saturated, Failed, Stuck, Undeliverable, Exhausted, GaugesMissing}
 
 // says is what each means and where to look.
 var says = map[Reason]string{
@@ -35,6 +37,8 @@ var says = map[Reason]string{
 	Quarantined:   "waits are quarantined, their answer fails every time: see wait list --parked, mend the cause, then wait retry",
 	NoExecutor:    "runs have had news for more than 5 min and nobody takes them up: is an executor of their queue running?",
 	TimersLate:    "timers have been due for more than 5 min and nobody fires them: is a timer-worker running? See shard list",
+	PushesLate:    "push registrations have been due for more than 5 min and nobody sends: is a push-worker running?",
+	PushesParked:  "push registrations are parked and get nothing: see push parked for why, mend the receiver, then push unpark, or push delete",
 	Saturated:     "it ends every tick with more to do: run more sweepers, or look why so much is left to them",
 	Failed:        "it fails or does not come back: see the sweeper's log",
 	Stuck:         "a run lost 16 drivers in a row: see the sweeper's log for which, and its executor's for why",
@@ -46,7 +50,8 @@ var says = map[Reason]string{
 // String is what a human reads.
 func (r Reason) String() string { return says[r] }
 
-// neglected is how long a run may have news before its queue is taken for one without an executor, and how long a timer may be due before nobody is taken to fire it:
+// neglected is how long a run may have news before its queue is taken for one without an executor, and how long a timer or a push
+// registration may be due before nobody is taken to serve it:
 // no shorter than the longest hold of one.
 const neglected = 5 * time.Minute
 
@@ -70,6 +75,12 @@ func Of(d store.Depths, now time.Time) []Reason {
 	}
 	if !d.OldestDueTimer.IsZero() && now.Sub(d.OldestDueTimer) > neglected {
 		found = append(found, TimersLate)
+	}
+	if !d.OldestDuePush.IsZero() && now.Sub(d.OldestDuePush) > neglected {
+		found = append(found, PushesLate)
+	}
+	if d.ParkedPushes > 0 {
+		found = append(found, PushesParked)
 	}
 	return found
 }

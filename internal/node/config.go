@@ -75,8 +75,11 @@ type Sweep struct {
 	RetainWorkflows time.Duration `name:"retain-workflows" help:"How long a closed workflow is kept with its history; then it is removed. 0s keeps it for ever (else at least 24h)." default:"0s"`
 }
 
-func (s Sweep) config() sweep.Config {
-	return sweep.Config{Tick: s.Tick, Woken: s.Woken, Pages: s.Pages, Window: s.Window, RetainDead: orForever(s.RetainDead), RetainWorkflows: s.RetainWorkflows}
+func (c *Config) sweeping() sweep.Config {
+	s := c.Sweep
+	return sweep.Config{
+		Tick: s.Tick, Woken: s.Woken, Pages: s.Pages, Window: s.Window, PushMaxAge: c.PushMaxAge, RetainDead: orForever(s.RetainDead), RetainWorkflows: s.RetainWorkflows,
+	}
 }
 
 // orForever reads a time of retention, of which 0 is for ever.
@@ -98,7 +101,8 @@ type Config struct {
 	Sweep    *Sweep  // the role sweep, when not nil
 	Timers   *Timers // the role that fires timers, when not nil
 	Push     *Push   // the role that delivers push registrations, when not nil
-	Targets  Targets // where pushes may go: of ingest and of the push-worker
+	Patience
+	Targets Targets // where pushes may go: of ingest and of the push-worker
 	// Destinations are further push destinations of the operator, beside those of the file.
 	Destinations []push.Destination
 	// EmbeddedDir is the folder of a NATS server in the process, run where NATS names neither URL nor context. EmbeddedListen is its listener, or "".
@@ -156,6 +160,12 @@ func (c *Config) Validate() error {
 		if err := c.Push.validate(); err != nil {
 			return err
 		}
+		if err := c.pushing().Validate(); err != nil {
+			return err
+		}
+	}
+	if err := c.Patience.validate(); err != nil {
+		return err
 	}
 	if _, err := c.Targets.Policy(); err != nil {
 		return err

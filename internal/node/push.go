@@ -71,11 +71,29 @@ type Push struct {
 	MaxBody      int           `name:"push-max-body" help:"Largest body, in bytes; a larger one goes without its payload, and with its size and digest." default:"2097152"`
 	LogBody      int           `name:"push-log-body" help:"Bytes of a response that the attempt log keeps (0 to 16384)." default:"1024"`
 	LogAccepted  push.Accepted `name:"push-log-accepted" help:"Acceptances that the attempt log keeps: last (in the registration alone) or all." default:"last" enum:"last,all"`
-	MaxAge       time.Duration `name:"push-max-age" help:"How long a registration may fail before it is parked." default:"72h"`
 	AdviceCap    time.Duration `name:"push-advice-cap" help:"The longest Retry-After that is heard." default:"24h"`
 	LostLimit    int           `name:"push-lost-limit" help:"Workers that may be lost over a registration, one after the other, before it is parked." default:"5"`
 	Proxy        string        `name:"push-proxy" hidden:""`
 	GateRate     string        `name:"push-gate-rate" hidden:""`
+}
+
+// Patience is how long registrations may fail: a setting of push-workers, and of sweepers, which look where no worker tries any more.
+type Patience struct {
+	PushMaxAge time.Duration `name:"push-max-age" help:"How long a registration may fail before it is parked." default:"72h"`
+}
+
+// Bounds of push-max-age, of which 0 is the default.
+const (
+	leastMaxAge = time.Minute
+	mostMaxAge  = 365 * 24 * time.Hour
+)
+
+func (p Patience) validate() error {
+	if p.PushMaxAge != 0 && (p.PushMaxAge < leastMaxAge || p.PushMaxAge > mostMaxAge) {
+		return rendezvous.InvalidField("push-max-age", "%s is outside %s..%s", p.PushMaxAge, leastMaxAge, mostMaxAge).
+			With("limit", leastMaxAge.String()).With("value", p.PushMaxAge.String())
+	}
+	return nil
 }
 
 // defaultPush is the role as its flags have it by default.
@@ -83,15 +101,16 @@ func defaultPush() *Push {
 	return &Push{Source: "rendezvous:", LogBody: 1024}
 }
 
-func (p *Push) config() push.Config {
-	c := push.Config{
+func (c *Config) pushing() push.Config {
+	p := c.Push
+	cfg := push.Config{
 		Source: p.Source, Poll: p.Poll, Lease: p.Lease, Drain: p.Drain, InFlight: p.InFlight, GateInFlight: p.GateInFlight, Unflushed: p.Unflushed, Memory: p.Memory,
-		MaxBody: p.MaxBody, LogBody: p.LogBody, LogAccepted: p.LogAccepted, MaxAge: p.MaxAge, AdviceCap: p.AdviceCap, LostLimit: p.LostLimit,
+		MaxBody: p.MaxBody, LogBody: p.LogBody, LogAccepted: p.LogAccepted, MaxAge: c.PushMaxAge, AdviceCap: p.AdviceCap, LostLimit: p.LostLimit,
 	}
-	if c.LogBody == 0 {
-		c.LogBody = -1
+	if cfg.LogBody == 0 {
+		cfg.LogBody = -1
 	}
-	return c
+	return cfg
 }
 
 func (p *Push) validate() error {
@@ -106,7 +125,7 @@ func (p *Push) validate() error {
 	if p.Source == "" {
 		return rendezvous.InvalidField("push-source", "is empty; give the beginning of a URI")
 	}
-	return p.config().Validate()
+	return nil
 }
 
 // readDestinations reads what the operator configured, beside what a test gave. Every process is told of them: whoever writes a run's first record registers it.
@@ -135,7 +154,7 @@ func (n *Node) startPush(ctx context.Context) error {
 	if n.cfg.Targets.DevLoopback {
 		n.log.WarnContext(ctx, "push-dev-loopback is on: callers' registrations may reach this machine by plain http")
 	}
-	cfg := n.cfg.Push.config().WithDefaults()
+	cfg := n.cfg.pushing().WithDefaults()
 	cfg.Owner, cfg.Version = shard.Incarnation(memberName(n.cfg.Name)), n.cfg.Version
 	client := transport.New(transport.Settings{Policy: policy, Clock: clock.System, IdlePerHost: cfg.GateInFlight, Idle: 2 * cfg.InFlight})
 	n.began("push connections", func(context.Context) error { client.Close(); return nil })

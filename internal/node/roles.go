@@ -97,7 +97,7 @@ func (n *Node) makeSweep(context.Context) error {
 		return err
 	}
 	deps := sweep.Deps{Sender: n.sender, Clock: clock.System, Log: n.log, Meter: n.telemetry.Meter}
-	if n.sweeper, err = sweep.New(n.store, handle, n.conn, deps, n.cfg.Sweep.config()); err != nil {
+	if n.sweeper, err = sweep.New(n.store, handle, n.conn, deps, n.cfg.sweeping()); err != nil {
 		return err
 	}
 	n.checks = append(n.checks, func(context.Context) []string { return n.sweeper.Reasons() })

@@ -287,7 +287,7 @@ type LetterPosition struct {
 type Depths struct {
 	LiveEvents, OpenWaits, ParkedWaits, QuarantinedWaits, Woken, Timers, DueTimers int
 	OldestLiveEvent, OldestParked, OldestWoken, OldestDueTimer                     time.Time
-	DuePushes, ParkedPushes                                                        int
+	DuePushes, FailingPushes, ParkedPushes                                         int
 	OldestDuePush                                                                  time.Time
 	Dead                                                                           map[rendezvous.DeadReason]int // each reason up to the maximum; no zeros
 }

@@ -32,7 +32,7 @@ func (e *Engine) Depths(ctx context.Context) (store.Depths, error) {
 	out := store.Depths{
 		LiveEvents: d.LiveEvents, OpenWaits: d.OpenWaits, ParkedWaits: d.ParkedWaits, QuarantinedWaits: d.QuarantinedWaits, Woken: d.Woken, Timers: d.Timers, DueTimers: d.DueTimers,
 		OldestDueTimer: d.OldestDueTimer, Dead: d.Dead,
-		DuePushes: d.DuePushes, ParkedPushes: d.ParkedPushes, OldestDuePush: d.OldestDuePush,
+		DuePushes: d.DuePushes, FailingPushes: d.FailingPushes, ParkedPushes: d.ParkedPushes, OldestDuePush: d.OldestDuePush,
 		OldestLiveEvent: d.OldestLiveEvent, OldestParked: d.OldestParked, OldestWoken: d.OldestWoken,
 	}
 	for reason, n := range out.Dead {
@@ -41,7 +41,7 @@ func (e *Engine) Depths(ctx context.Context) (store.Depths, error) {
 			out.Dead[reason], out.Capped = store.DepthCap, true
 		}
 	}
-	for _, n := range []*int{&out.DeadLetters, &out.LiveEvents, &out.OpenWaits, &out.ParkedWaits, &out.QuarantinedWaits, &out.Woken, &out.Timers, &out.DueTimers, &out.DuePushes, &out.ParkedPushes} {
+	for _, n := range []*int{&out.DeadLetters, &out.LiveEvents, &out.OpenWaits, &out.ParkedWaits, &out.QuarantinedWaits, &out.Woken, &out.Timers, &out.DueTimers, &out.DuePushes, &out.FailingPushes, &out.ParkedPushes} {
 		if *n > store.DepthCap {
 			*n, out.Capped = store.DepthCap, true
 		}

@@ -253,12 +253,12 @@ func (r *reader) Depths(ctx context.Context, most int) (backend.Depths, error) {
 		dead[reason] = min(n, most)
 	}
 	due, oldestDue := r.dueDepth(most)
-	duePushes, parkedPushes, oldestPush := r.pushDepth(most)
-	return backend.Depths{
-		DuePushes: duePushes, ParkedPushes: parkedPushes, OldestDuePush: oldestPush,
+	d := backend.Depths{
 		Timers: min(len(r.timers), most), DueTimers: due, OldestDueTimer: oldestDue,
 		LiveEvents: min(r.live.len(), most), OpenWaits: min(r.open, most), ParkedWaits: min(r.parked.len(), most),
 		QuarantinedWaits: min(r.held, most), Woken: min(len(r.woken), most),
 		OldestLiveEvent: oldest(r.live), OldestParked: oldest(r.parked), OldestWoken: woken.at, Dead: dead,
-	}, nil
+	}
+	r.pushDepth(most, &d)
+	return d, nil
 }

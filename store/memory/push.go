@@ -242,13 +242,13 @@ func (r *reader) PushLogged(ctx context.Context, key backend.PushKey, incarnatio
 	return nil, nil
 }
 
-// pushDepth counts due and parked registrations, up to most, and tells since when the longest due is.
-func (r *reader) pushDepth(most int) (due, parked int, oldest time.Time) {
+// pushDepth counts due, failing and parked registrations, up to most, and tells since when the longest due is.
+func (r *reader) pushDepth(most int, out *backend.Depths) {
 	for _, n := range [...]rendezvous.PushNamespace{rendezvous.PushCaller, rendezvous.PushOperator} {
 		d := backend.PushDue{Namespace: n, At: r.now}
 		note := func(at time.Time) {
-			if due++; oldest.IsZero() || at.Before(oldest) {
-				oldest = at
+			if out.DuePushes++; out.OldestDuePush.IsZero() || at.Before(out.OldestDuePush) {
+				out.OldestDuePush = at
 			}
 		}
 		for _, own := range r.lapsed(d) {
@@ -265,8 +265,13 @@ func (r *reader) pushDepth(most int) (due, parked int, oldest time.Time) {
 			}
 		}
 	}
-	for _, set := range r.push.parked {
-		parked += set.len()
+	for _, set := range r.push.failing {
+		out.FailingPushes += set.len()
 	}
-	return min(due, most), min(parked, most), oldest
+	for _, set := range r.push.parked {
+		out.ParkedPushes += set.len()
+	}
+	for _, n := range [...]*int{&out.DuePushes, &out.FailingPushes, &out.ParkedPushes} {
+		*n = min(*n, most)
+	}
 }

@@ -242,7 +242,10 @@ func (r *reader) pushDepth(ctx context.Context, most int, d *backend.Depths) err
 			d.OldestDuePush = oldest
 		}
 	}
-	return r.query(ctx, parkedPushDepthSQL, func(c *columns) error { d.ParkedPushes = int(c.Bigint()); return nil }, int64(most))
+	return r.query(ctx, pushDepthsSQL, func(c *columns) error {
+		d.FailingPushes, d.ParkedPushes = int(c.Bigint()), int(c.Bigint())
+		return nil
+	}, int64(most))
 }
 
 // scanPushLog is a page of the walk over all attempt logs.

@@ -44,8 +44,8 @@ var (
 	oldPushLogSQL string
 	//go:embed sql/oldest_push_log.sql
 	oldestPushLogSQL string
-	//go:embed sql/parked_push_depth.sql
-	parkedPushDepthSQL string
+	//go:embed sql/push_depths.sql
+	pushDepthsSQL string
 	//go:embed sql/push_log.sql
 	pushLogSQL string
 	//go:embed sql/push_logged.sql

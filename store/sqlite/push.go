@@ -55,7 +55,8 @@ SELECT count(*), min(next_attempt_at) FROM (
 WHERE p.state = 'parked' AND p.tenant = ?3 AND (p.run_id, p.id) > (?4, ?5) ORDER BY p.run_id, p.id LIMIT ?6 + 0`
 	longestParkedPushSQL = `SELECT` + passesPush + ` p.tenant, p.run_id, p.id, p.parked_at FROM push_registrations p INDEXED BY push_parked_since
 WHERE p.state = 'parked' AND p.tenant = ?3 AND (p.parked_at, p.run_id, p.id) > (?4, ?5, ?6) ORDER BY p.parked_at, p.run_id, p.id LIMIT ?7 + 0`
-	parkedPushDepthSQL = `SELECT count(*) FROM (SELECT 1 FROM push_registrations p INDEXED BY push_parked WHERE p.state = 'parked' LIMIT ?1 + 0)`
+	pushDepthsSQL = `SELECT (SELECT count(*) FROM (SELECT 1` + failingPushes + ` LIMIT ?1 + 0)),
+	(SELECT count(*) FROM (SELECT 1 FROM push_registrations p INDEXED BY push_parked WHERE p.state = 'parked' LIMIT ?1 + 0))`
 
 	pushLogColumns  = ` l.tenant, l.run_id, l.id, l.incarnation, l.attempt_no, l.entry_id, l.at, l.kept, l.entry`
 	lastIncarnation = `(SELECT max(x.incarnation) FROM push_log x WHERE x.tenant = ?1 AND x.run_id = ?2 AND x.id = ?3)`
@@ -263,7 +264,7 @@ func (r *reader) PushLogged(ctx context.Context, key backend.PushKey, incarnatio
 	return rows[0], nil
 }
 
-// pushDepth counts due and parked registrations, up to most, and tells since when the longest due is.
+// pushDepth counts due, failing and parked registrations, up to most, and tells since when the longest due is.
 func (r *reader) pushDepth(ctx context.Context, most int, d *backend.Depths) error {
 	for _, n := range [...]rendezvous.PushNamespace{rendezvous.PushCaller, rendezvous.PushOperator} {
 		due, oldest, err := r.countDue(ctx, backend.PushDue{Namespace: n, At: r.now}, most)
@@ -275,5 +276,8 @@ func (r *reader) pushDepth(ctx context.Context, most int, d *backend.Depths) err
 			d.OldestDuePush = oldest
 		}
 	}
-	return r.query(ctx, parkedPushDepthSQL, func(c *columns) error { d.ParkedPushes = c.Tally(); return nil }, most)
+	return r.query(ctx, pushDepthsSQL, func(c *columns) error {
+		d.FailingPushes, d.ParkedPushes = c.Tally(), c.Tally()
+		return nil
+	}, most)
 }

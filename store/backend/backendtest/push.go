@@ -197,6 +197,7 @@ func duePushes(x *bench) {
 		return p
 	}
 	idle, gone, held, operator := id(w, "idle", 0), id(w, "gone", 0), id(w, "held", 0), id(w, "operator:a", -time.Hour)
+	held.FailingSince = at
 	idle.State, gone.State = rendezvous.PushIdle, backend.PushGone
 	leased(gone, 1, at.Add(-time.Minute)).LeaseRevoked = true
 	leased(held, 2, at.Add(time.Minute))
@@ -232,7 +233,7 @@ func duePushes(x *bench) {
 		eq(x, "due runs before", len(got(r.DuePushRuns(ctx, at.Add(-time.Minute), 10))(x)), 2)
 		eq(x, "due runs, one", len(got(r.DuePushRuns(ctx, at, 1))(x)), 1)
 		d := got(r.Depths(ctx, 100))(x)
-		eq(x, "depths", fmt.Sprint(d.DuePushes, d.ParkedPushes, d.OldestDuePush.Equal(at.Add(-time.Hour))), "6 1 true")
+		eq(x, "depths", fmt.Sprint(d.DuePushes, d.FailingPushes, d.ParkedPushes, d.OldestDuePush.Equal(at.Add(-time.Hour))), "6 1 1 true")
 	})
 }
 
