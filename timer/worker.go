@@ -54,7 +54,7 @@ type Config struct {
 	Probe     time.Duration // the longest between two looks at a shard: 5 s
 	Alone     time.Duration // the same while hints do not arrive: 1 s
 	Call      time.Duration // timeout of a store call: 5 s
-	Page      int           // timers of a page: 500
+	Page      int           // timers of a page: 200
 	Slow      time.Duration // a page that takes longer halves the next: 250 ms
 	Reconcile time.Duration // between two walks over the live workflows: 60 s
 	Deep      time.Duration // between two walks that believe no count: 24 h
@@ -73,7 +73,7 @@ func (c Config) withDefaults() Config {
 	def(&c.Reconcile, time.Minute)
 	def(&c.Deep, 24*time.Hour)
 	if c.Page <= 0 {
-		c.Page = 500
+		c.Page = 200
 	}
 	return c
 }

@@ -128,7 +128,7 @@ func Private(name, dir string) Config {
 		},
 		Name: name, Version: worker.Version(), Migrate: true, Ingest: &Door{HTTP: "127.0.0.1:0"},
 		Delivery: true, Sweep: &Sweep{Tick: 5 * time.Second, Woken: 10 * time.Second, Pages: 20, Window: time.Hour, RetainDead: 30 * 24 * time.Hour, Lease: store.DefaultShardTTL},
-		Push: defaultPush(), Timers: &Timers{Lease: store.DefaultShardTTL, Page: 500}, EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+		Push: defaultPush(), Timers: &Timers{Lease: store.DefaultShardTTL, Page: 200}, EmbeddedDir: dir, EmbeddedListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	}
 }
 

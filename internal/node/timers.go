@@ -14,7 +14,7 @@ import (
 // Timers are the settings of the role that fires timers.
 type Timers struct {
 	Lease time.Duration `name:"timer-lease" help:"How long a shard stays this pod's when it is not heard of any more (1s to 60s)." default:"3s"`
-	Page  int           `name:"timer-page" help:"Timers fired in one transaction (1 to 2000)." default:"500"`
+	Page  int           `name:"timer-page" help:"Timers fired in one transaction (1 to 2000)." default:"200"`
 	Probe time.Duration `kong:"-"` // the longest between two looks at a shard, where a test's clock stands still and then jumps; 0: the contract's
 }
 
