@@ -20,7 +20,7 @@ func finished(b *testing.B, dir string, n int) {
 	const count = `WITH RECURSIVE i (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < ?) `
 	steps := []step{
 		{sql: count + `INSERT INTO workflows SELECT 'acme', 'w-' || n, 1, 'r-' || n, 'order', 'default', 'completed', 2, n, n, n, n, '', '', '', '', 0, 0, 0, 0, '', 1, NULL, '', '', 0,
-			NULL, NULL, '', '', NULL FROM i`, args: []any{n}},
+			NULL, NULL, '', '', NULL, 0 FROM i`, args: []any{n}},
 		{sql: count + `INSERT INTO runs SELECT 'acme', 'r-' || n, 'w-' || n, '', '', 'completed', 1, 2, n, n, n, 'run.completed', zeroblob(32), NULL FROM i`, args: []any{n}},
 	}
 	for seq, kind := range []string{"run.started", "run.completed"} {

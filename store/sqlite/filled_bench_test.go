@@ -28,7 +28,7 @@ func fillWith(tb testing.TB, dir string, size storetest.Filled) {
 			fmt.Sprintf(what, args...) + ` FROM i`}
 	}
 	const flow = `workflows SELECT 'acme', '%[1]s-' || n, 0, '%[1]s-' || n, 'order', 'default', '%[2]s', 2, t, t, %[3]s, t, '', '', '', '', 0, %[4]d, 0, 0, '', 0, NULL, '', '', 0, NULL,
-		NULL, '', '', NULL`
+		NULL, '', '', NULL, 0`
 	// Numbers: the kinds one behind the other.
 	const event = `events SELECT %[1]d + n, 1, 'acme', 'shop', '%[2]s-' || n, 'paid', '[["order","%[2]s-' || n || '"]]', zeroblob(32), t, t, NULL, '', '%[3]s', '', '', NULL, %[4]s, 0, 0, 0,
 		NULL, 0, 0, 0, 0, '', '', '', '', '', '', '', 'text/plain', %[5]s`
