@@ -25,7 +25,7 @@ type letterFilter struct {
 	Type       string    `help:"Only events of this type."`
 	Source     string    `help:"Only events of this source."`
 	Key        string    `help:"Only events with this key, namespace=value." placeholder:"NS=VALUE"`
-	DeadAfter  time.Time `help:"Only those that died then or later, as 2026-01-31T12:00:00Z." placeholder:"TIME"`
+	DeadAfter  time.Time `help:"Only those that died then or later, an RFC 3339 time, such as 2026-01-31T12:00:00Z." placeholder:"TIME"`
 	DeadBefore time.Time `help:"Only those that died then or earlier." placeholder:"TIME"`
 }
 

@@ -148,7 +148,7 @@ type letterRequeueCmd struct {
 	remote
 	letterChoice
 	To        string    `help:"For whom: broadcast drops the addressee, a run id names one; as it was unless said." placeholder:"RUN"`
-	ExpiresAt time.Time `help:"A new expiry; one whose own is past wants it." placeholder:"TIME"`
+	ExpiresAt time.Time `help:"A new expiry, an RFC 3339 time; one whose own is past wants it." placeholder:"TIME"`
 }
 
 func (c *letterRequeueCmd) Run(ctx context.Context) error {

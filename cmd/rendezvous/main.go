@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -40,7 +42,7 @@ func main() {
 	var c cli
 	k := kong.Must(&c, kong.Name("rendezvous"), kong.Description("Events meet the runs that wait for them, exactly once."),
 		kong.DefaultEnvars("RENDEZVOUS"), kong.PostBuild(settingsOnly), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"server": client.DefaultURL, "tenant": rendezvous.DefaultTenant}, kong.ValueFormatter(worker.Explain), kong.Exit(worker.Exit))
+		kong.Vars{"server": client.DefaultURL, "tenant": rendezvous.DefaultTenant}, kong.ValueFormatter(worker.Explain), kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(instant)), kong.Exit(worker.Exit))
 	parsed, err := k.Parse(arranged(os.Args[1:]))
 	if err != nil {
 		worker.Refuse(k, err)
@@ -52,6 +54,20 @@ func main() {
 		fmt.Fprintln(os.Stderr, "rendezvous:", err)
 		os.Exit(worker.ExitCode(err))
 	}
+}
+
+// instant reads a time of the command line.
+func instant(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("time", &text); err != nil {
+		return err
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return fmt.Errorf("%q is not an RFC 3339 time, such as 2026-01-31T12:00:00Z", text)
+	}
+	target.Set(reflect.ValueOf(t))
+	return nil
 }
 
 // arranged has a command line as the parser wants it: common flags behind their command, and what is asked of any program as what this one calls it.

@@ -18,6 +18,7 @@ func TestWrongUsageIsTwoLines(t *testing.T) {
 		"^rendezvous: error: unexpected argument dance\nsee rendezvous --help\n$":                  {"dance"},
 		"^rendezvous: error: unknown flag --colour.*\nsee rendezvous run show --help\n$":           {"run", "show", "w", "--colour"},
 		"^rendezvous: error: expected .*\nsee rendezvous --help\n$":                                {},
+		"^rendezvous: error: --at: \"noon\" is not an RFC 3339 time, such as .*\nsee .*\n$":        {"push", "unpark", "r", "--at", "noon"},
 		"^rendezvous: error: unknown flag --tenant.*\nsee rendezvous completion --help\n$":         {"--tenant", "x", "completion", "bash"},
 		"^rendezvous: invalid: store: there is no directory .*/typo to make store in; make it, or": {"up", "--store", "sqlite:" + u.dir + "/typo/store"},
 		"^rendezvous: invalid: target: there is no directory .*/typo to make monday in; make it,":  {"backup", u.dir + "/typo/monday"},
