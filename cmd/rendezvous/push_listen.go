@@ -59,6 +59,7 @@ func (c *pushListenCmd) Run(ctx context.Context) error {
 	h.got = func(r received) {
 		c.print(r)
 		if seen++; seen == c.Count {
+			h.over = true
 			enough()
 		}
 	}
@@ -115,8 +116,9 @@ type hook struct {
 	host     string
 
 	mu     sync.Mutex
-	status int // answered, while fail is not 0
-	fail   int // requests that are still to fail; negative: all are answered by status
+	status int  // answered, while fail is not 0
+	fail   int  // requests that are still to fail; negative: all are answered by status
+	over   bool // what still comes is not taken: who ends after so many has not seen it
 }
 
 func (h *hook) verifyWith(keys []string) (err error) {
@@ -190,6 +192,10 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.over {
+		http.Error(w, "it has ended", http.StatusServiceUnavailable)
+		return
+	}
 	got.Status = h.next(got.Signature)
 	h.got(got)
 	w.WriteHeader(got.Status)
