@@ -63,9 +63,9 @@ func (c *pushParkedCmd) Run(ctx context.Context) error {
 			return err
 		}
 		return show(&c.remote, list, list.Registrations, func() {
-			t := table{heads: []string{"PARKED SINCE", "REASON", "RUN", "ID", "NEXT", "ATTEMPTS", "ERROR"}}
+			t := table{heads: []string{"PARKED SINCE", "REASON", "RUN", "ID", "NEXT", "ATTEMPTS", "URL", "ERROR"}}
 			for _, p := range list.Registrations {
-				t.add(clockTime(p.ParkedAt.Time), p.Reason, p.RunID, p.ID, p.Cursor.NextSeq, p.Attempts, dash(shorten(p.Error, 60)))
+				t.add(clockTime(p.ParkedAt.Time), p.Reason, p.RunID, p.ID, p.Cursor.NextSeq, p.Attempts, dash(shorten(p.URL, 60)), dash(shorten(p.Error, 60)))
 			}
 			t.print()
 			more(list.NextCursor)
@@ -80,7 +80,7 @@ type pushUnparkCmd struct {
 	RunID  string        `arg:"" optional:"" name:"run" help:"The run of one registration; absent: all that the flags choose."`
 	ID     string        `arg:"" optional:"" name:"id" help:"Its id; absent: the one that was put without an id."`
 	All    bool          `help:"Every parked registration of the tenant, when no flag chooses."`
-	At     time.Time     `help:"When to go on; absent: now." placeholder:"TIME"`
+	At     time.Time     `help:"When to go on, an RFC 3339 time; absent: now." placeholder:"TIME"`
 	Spread time.Duration `help:"Of many: spread them evenly over so long." placeholder:"DURATION"`
 	Limit  int           `help:"Of many: at most so many, the longest parked first; 0: 100." placeholder:"N"`
 }
@@ -223,6 +223,9 @@ func (c *pushAttemptsCmd) Run(ctx context.Context) error {
 				t.add(a.AttemptNo, clockTime(a.At.Time), a.Seq, a.Outcome, status, took, clockTime(a.NextAttemptAt.Time), dash(shorten(text, 60)))
 			}
 			t.print()
+			if len(list.Attempts) == 0 && c.Cursor == "" {
+				hint("nothing failed, or there never was such a registration; acceptances are in the log where the plane runs with --push-log-accepted all")
+			}
 			more(list.NextCursor)
 		})
 	})
