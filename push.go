@@ -309,7 +309,7 @@ func restKnown(field string, events []string) error {
 }
 
 func unknownEvent(field string, i int) error {
-	return InvalidField(field, "number %d is no kind of record and not %q", i+1, AllEvents)
+	return InvalidField(field, "number %d is no kind of record, such as %s, and not %q", i+1, RunCompleted, AllEvents)
 }
 
 // Destination is an operator's push destination as a store is told of it: its rows hold no more (push.md section 1).

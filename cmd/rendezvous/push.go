@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ type pushCmd struct {
 	Unpark   pushUnparkCmd   `cmd:"" help:"Have parked registrations go on from where they stopped."`
 	Skip     pushSkipCmd     `cmd:"" help:"Take a parked registration past the record it stopped at."`
 	Rotate   pushRotateCmd   `cmd:"" help:"Give a registration a new signing key; the older ones end after a grace."`
-	Attempts pushAttemptsCmd `cmd:"" help:"Show the attempt log of a registration, newest first."`
+	Attempts pushAttemptsCmd `cmd:"" help:"Show the attempt log of a registration, newest first: what failed and why."`
 	Listen   pushListenCmd   `cmd:"" help:"Receive webhooks on this machine, verify them and print them; or play a receiver that fails."`
 }
 
@@ -54,13 +55,13 @@ type pushPutCmd struct {
 	Header         []string       `help:"A header to add, Name=value; may be given again." sep:"none" placeholder:"NAME=VALUE"`
 	Key            []string       `help:"A signing key, newest first: @file, or whsec_ or whsk_ text; may be given again." sep:"none" placeholder:"SECRET"`
 	Projection     string         `help:"cloudevents, which is the default, or a2a." placeholder:"NAME"`
-	Events         []string       `help:"Kinds of records to send, such as run.completed, or *." placeholder:"KIND"`
-	IncludePayload *bool          `help:"Send payloads too." negatable:""`
-	Timeout        *time.Duration `help:"How long a request may take (1s to 30s)." placeholder:"DURATION"`
-	MaxAttempts    int            `help:"Failures in a row after which it is parked (1 to 1000)." placeholder:"N"`
+	Events         []string       `help:"Kinds of records to send, such as run.completed, or * for all; absent: all of runs and waits, none of timers." placeholder:"KIND"`
+	IncludePayload *bool          `help:"Send payloads too; absent: with a2a only." negatable:""`
+	Timeout        *time.Duration `help:"How long a request may take (1s to 30s); absent: 15s." placeholder:"DURATION"`
+	MaxAttempts    int            `help:"Failures in a row after which it is parked (1 to 1000); absent: 64." placeholder:"N"`
 	NextSeq        int64          `help:"The record to begin at; absent: the next one." placeholder:"SEQ"`
 	IfVersion      int64          `help:"Only if it is at that version." placeholder:"N"`
-	Fields         []string       `help:"Change these fields only, such as url,token; all else stays, secrets too." placeholder:"FIELD"`
+	Fields         []string       `help:"Change these fields only, such as url,token; all else stays, secrets too. Absent: what is not given is as if it never was." placeholder:"FIELD"`
 }
 
 func (c *pushPutCmd) Run(ctx context.Context) error {
@@ -74,7 +75,7 @@ func (c *pushPutCmd) Run(ctx context.Context) error {
 	}
 	r, err := rdv.PutPush(ctx, req)
 	if err != nil {
-		return err
+		return onThisMachine(err)
 	}
 	return show[wire.PushPut](&c.remote, r, nil, func() {
 		word := "replaced"
@@ -86,6 +87,17 @@ func (c *pushPutCmd) Run(ctx context.Context) error {
 			hint("it is not signed; rendezvous push rotate %s %s makes a key and shows it once", r.RunID, r.ID)
 		}
 	})
+}
+
+// onThisMachine adds to a refusal of a receiver on this machine how it is granted.
+func onThisMachine(err error) error {
+	e := *rendezvous.AsError(err)
+	host, _ := e.Details["host"].(string)
+	if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return err
+	}
+	e.Message += fmt.Sprintf("; a plane for development takes it that runs with --push-caller-hosts %s --push-dev-loopback", host)
+	return &e
 }
 
 func (c *pushPutCmd) request() (wire.PutPush, error) {

@@ -38,6 +38,7 @@ func TestRegistrationsByHand(t *testing.T) {
 	u.fails(4, `not parked`, "push", "unpark", "r")
 	u.ok(`^parked`, "push", "park", "r")
 	u.ok(`^1 unparked`, "push", "unpark", "--gate", "https://example.org:443", "--spread", "1m")
+	u.fails(2, `is to be reached by https; .*--push-caller-hosts 127.0.0.1 --push-dev-loopback\n$`, "push", "put", "r", "http://127.0.0.1:8787/planted", "--id", "here")
 	for _, args := range [][]string{
 		{"push", "unpark"},
 		{"push", "unpark", "r", "--all"},
