@@ -306,6 +306,12 @@ func (v *receiver) messages() []message {
 	return append([]message(nil), v.got...)
 }
 
+// last is the last message that came.
+func (v *receiver) last() message {
+	got := v.messages()
+	return got[len(got)-1]
+}
+
 // ids are the messages' ids in the order they came.
 func (v *receiver) ids() []string {
 	var ids []string

@@ -211,8 +211,12 @@ func (t *turn) record(rec rendezvous.Record, last bool) *ending {
 	case err != nil:
 		return t.fault("projection", "a record cannot be projected")
 	}
+	from := t.cursor.NextIndex
+	if n := len(messages); n > 0 && from > messages[n-1].Index {
+		from = 0 // it counts in another projection, which the registration had before: of these none was accepted (PU-47)
+	}
 	for i, m := range messages {
-		if m.Index < t.cursor.NextIndex {
+		if m.Index < from {
 			continue
 		}
 		next := rendezvous.Cursor{NextSeq: rec.Seq, NextIndex: m.Index + 1}

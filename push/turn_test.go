@@ -274,6 +274,48 @@ func TestARecordThatWasAcceptedInPartGoesOnThere(t *testing.T) {
 	eq(t, "left", p.get("r", "h") == nil, true)
 }
 
+// PU-47: who stops asking for results between a record's two messages still gets the second one, under its own id.
+func TestTheSecondMessageIsSentWhenResultsAreTurnedOff(t *testing.T) {
+	p := newPlane(t)
+	v := receive(t, func(n int, _ message, _ *http.Request) answer {
+		return answer{status: map[bool]int{true: 500, false: 204}[n == 2]}
+	})
+	h := hook("r", "h", v.URL)
+	h.Projection, h.Events = rendezvous.ProjectionA2A, []string{string(rendezvous.RunCompleted)}
+	p.start("r", h)
+	p.conclude("r")
+	w := p.pod()
+	w.Drive()
+	h.RunID, h.IncludePayload = "r", new(bool)
+	_, err := p.tenant.PutPush(t.Context(), store.PutPush{Registration: h}, time.Time{})
+	must(t, err)
+	w.Drive()
+	same(t, "received", v.ids(), []string{"r/2/0", "r/2/1", "r/2/1"})
+	eq(t, "the last is the status", strings.Contains(v.last().body, "TASK_STATE_COMPLETED"), true)
+	eq(t, "left", p.get("r", "h") == nil, true)
+}
+
+// PU-47: a destination that is configured to another projection between a record's two messages gets that record whole.
+func TestAnotherProjectionBeginsItsRecordAnew(t *testing.T) {
+	v := receive(t, func(n int, _ message, _ *http.Request) answer {
+		return answer{status: map[bool]int{true: 500, false: 204}[n == 2]}
+	})
+	audit := push.Destination{Destination: rendezvous.Destination{Name: "audit"}, Registration: rendezvous.Registration{URL: v.URL, Projection: rendezvous.ProjectionA2A}}
+	p := newPlane(t, audit)
+	p.start("r")
+	p.conclude("r")
+	w := p.pod()
+	w.Drive()
+	eq(t, "cursor", p.get("r", "operator:audit").Cursor, rendezvous.Cursor{NextSeq: 2, NextIndex: 1})
+	audit.Registration.Projection = rendezvous.ProjectionCloudEvents
+	must(t, p.destinations.Replace([]push.Destination{audit}, begin))
+	p.clock.Advance(time.Second)
+	w.Drive()
+	same(t, "received", v.ids(), []string{"r/2/0", "r/2/1", "r/2/0"})
+	eq(t, "the last is a CloudEvent", strings.Contains(v.last().body, `"type":"rendezvous.run.completed"`), true)
+	eq(t, "left", p.get("r", "operator:audit") == nil, true)
+}
+
 // PU-48: a backlog yields after 64 records, behind whoever has been due for longer.
 func TestABacklogYields(t *testing.T) {
 	p := newPlane(t)

@@ -30,11 +30,15 @@ func a2a(r rendezvous.Record, f facts, o Options) []Message {
 		return nil
 	}
 	status := func(int) []byte { return statusUpdate(r, f, o, state) }
-	if r.Kind != rendezvous.RunCompleted || payloadOf(r, o) == none {
+	if r.Kind != rendezvous.RunCompleted || r.Payload == nil && payloadOf(r, o) == none {
 		return numbered(r, a2aType, status)
 	}
 	artifact := func(int) []byte { return bounded(r, o, func(p payload) []byte { return artifactUpdate(r, o, p) }) }
-	return numbered(r, a2aType, artifact, status)
+	messages := numbered(r, a2aType, artifact, status)
+	if payloadOf(r, o) == none {
+		return messages[1:] // the status has its id in every registration, whether or not they ask for results
+	}
+	return messages
 }
 
 func statusUpdate(r rendezvous.Record, f facts, o Options, state string) []byte {
