@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/push/transport"
 	"github.com/rendezvous-events/rendezvous/store"
 )
 
@@ -88,8 +89,34 @@ func (t *turn) land(wait bool) {
 		got = <-t.flight
 		t.landing.Add(-1)
 	}
+	t.landed(got)
+}
+
+func (t *turn) landed(got store.PushSettled) {
 	t.flight, t.flying = nil, 0
 	t.heard(got)
+}
+
+// beside makes a request. What was accepted behind a settlement under way leaves when that is answered, however long the request takes.
+func (t *turn) beside(request func() transport.Attempt) transport.Attempt {
+	if t.waiting == 0 {
+		return request()
+	}
+	over, done := make(chan struct{}), make(chan struct{})
+	defer func() { close(over); <-done }() // behind it the turn is its goroutine's alone again
+	go func() {
+		defer close(done)
+		for t.waiting > 0 {
+			select {
+			case got := <-t.flight:
+				t.landed(got)
+				t.flush()
+			case <-over:
+				return
+			}
+		}
+	}()
+	return request()
 }
 
 // heard notes what a settlement that kept the lease came to.

@@ -314,6 +314,35 @@ func TestADeathBetweenAcceptanceAndFlushRepeatsFew(t *testing.T) {
 	close(stuck)
 }
 
+// Section 4, acknowledgements: what was accepted while a settlement was under way is acknowledged behind it, though the next request takes its time.
+func TestAcceptancesAreAcknowledgedWhileARequestHangs(t *testing.T) {
+	p := newPlane(t)
+	may, release := make(chan struct{}), make(chan struct{})
+	v := receive(t, func(n int, _ message, _ *http.Request) answer {
+		if n == 3 {
+			<-release
+		}
+		return answer{status: 204}
+	})
+	p.start("r", hook("r", "h", v.URL))
+	p.note("r", 2)
+	w := p.pod(func(o *options) { o.store = holding{p.store, may} })
+	w.Pass()
+	for range 3 {
+		v.await(t)
+	}
+	close(may)
+	end := time.Now().Add(patience)
+	for p.get("r", "h").NextSeq < 3 && time.Now().Before(end) {
+		_ = clock.Sleep(t.Context(), clock.System, time.Millisecond)
+	}
+	eq(t, "cursor while the third hangs", p.get("r", "h").NextSeq, int64(3))
+	close(release)
+	w.Wait()
+	eq(t, "cursor", p.get("r", "h").NextSeq, int64(4))
+	same(t, "received", v.ids(), upTo("r", 3))
+}
+
 // stalling is a store whose settlements do not come back.
 type stalling struct {
 	push.Store

@@ -27,7 +27,7 @@ func (t *turn) send(rec rendezvous.Record, m project.Message, traced rendezvous.
 	}
 	begun := t.deps.Clock.Now()
 	ctx, span := t.attemptSpan(m, traced)
-	a := t.post(ctx, m, traced)
+	a := t.beside(func() transport.Attempt { return t.post(ctx, m, traced) })
 	a.Phases.Queued = begun.Sub(t.ready)
 	done := t.deps.Clock.Now()
 	t.ready = done
