@@ -89,6 +89,7 @@ func (u *unit) putPush(ctx context.Context, tenant string, p store.PutPush) (sto
 // putHeld replaces a registration, or some of its fields. What is identical changes nothing (PU-18).
 func (u *unit) putHeld(f *flow, p store.PutPush, held *backend.Push) (store.PushPut, error) {
 	offered := p.Registration
+	held.Settings.Signing = unexpired(held.Settings.Signing, u.now)
 	if p.Fields != nil {
 		offered = merged(held.Settings.Registration, offered, p.Fields)
 	}
@@ -109,6 +110,11 @@ func (u *unit) putHeld(f *flow, p store.PutPush, held *backend.Push) (store.Push
 		u.noticePush(f.Workflow, held.RunID)
 	}
 	return store.PushPut{Push: storePush(held), Created: held.Version == 1}, nil
+}
+
+// unexpired is what of keys still signs: others are no part of a registration any more, and no fault of an update that does not name them.
+func unexpired(keys []rendezvous.SigningKey, now time.Time) []rendezvous.SigningKey {
+	return slices.DeleteFunc(slices.Clone(keys), func(k rendezvous.SigningKey) bool { return k.Expired(now) })
 }
 
 // reset gives a row other settings: it starts anew from where it is, and who sends under the old ones stops (PU-32).

@@ -353,6 +353,8 @@ func (t *tenant) CompletePush(ctx context.Context, key store.PushKey, token, nex
 			forgive(p)
 			u.savePush(p)
 			refused = stillGoes(p)
+		case token == 0:
+			u.deletePush(f, p) // somebody may send yet under a lease that was revoked
 		default:
 			u.dropPush(f, p)
 		}

@@ -22,6 +22,8 @@ var pushRevoking = []Case{
 	{Name: "PU-34 Delete during a POST: gone from reads, quiet_at is the lease's end, the same again", Run: pushDeleteWhileSending},
 	{Name: "PU-34 an id put again over a deleted one is a new incarnation under the same wait", Run: pushNewIncarnation},
 	{Name: "PU-34 an id deleted and put again and again waits for the first lease", Run: pushIncarnations},
+	{Name: "PU-34 what a tool completes while a revoked holder sends waits for it too, when it is put again", Run: pushToolCompletesWhileSending},
+	{Name: "PU-9 a partial update is no matter of keys whose grace is over", Run: pushPartlyAfterGrace},
 	{Name: "PU-75 Rotate puts a given or generated key first, and ends the older ones after grace", Run: pushRotates},
 	{Name: "PU-75 a rotation repeated by its op shows the same key, for ten minutes", Run: pushRotatesAgain},
 	{Name: "PU-75 a sixth unexpired key is too large; expired ones make room", Run: pushSixthKey},
@@ -280,6 +282,42 @@ func pushIncarnations(t *testing.T, h *Harness) {
 	next := h.Pusher(t).Take(r)
 	eq(t, "the former token", w.Renew(c.Token).State != store.PushLeaseHeld, true)
 	eq(t, "the holder", w.Renew(next.Token).State, store.PushLeaseHeld)
+}
+
+func pushToolCompletesWhileSending(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	r := f.Start()
+	r.Follows("a")
+	r.Conclude(rendezvous.StatusCompleted)
+	w := h.Pusher(t)
+	c := w.Take(r)
+	r.Puts(r.Hook("a"))
+	done(t, "complete", f.CompletePush(ctx, r.PushKey("a"), 0, 3))
+	r.NoPush("a")
+	r.Follows("a")
+	eq(t, "claimed", len(h.Pusher(t).ClaimOf(r)), 0)
+	eq(t, "renewed", w.Renew(c.Token).State, store.PushLeaseRevoked)
+	h.Advance(pushLeaseEnd)
+	h.Pusher(t).Take(r)
+}
+
+func pushPartlyAfterGrace(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	r := f.Start()
+	p := r.whole("a", "1")
+	r.Puts(p)
+	grace := time.Hour
+	made := must(f.RotatePush(ctx, store.PushRotation{PushKey: r.PushKey("a"), Grace: &grace, Op: "o"}))(t, "rotate")
+	h.Advance(grace + time.Second)
+	p.Fields = []string{"url"}
+	before := r.Push("a")
+	r.Puts(p)
+	r.Unchanged("after an update to the same", before)
+	p.URL = "https://new.example.org/"
+	got := r.Puts(p)
+	eq(t, "the url", got.URL, p.URL)
+	keys := r.Push("a").Signing
+	eq(t, "keys", []any{len(keys), keys[0].ID}, []any{1, made.Key.ID})
 }
 
 func pushRotates(t *testing.T, h *Harness) {
