@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
+	"github.com/rendezvous-events/rendezvous/push/target"
 )
 
 // Destination is a push destination of the operator: configuration, of which the store knows the name, the events and the types only.
@@ -44,9 +46,7 @@ func (d *Destinations) Replace(list []Destination, now time.Time) error {
 	}
 	byName := make(map[string]rendezvous.Registration, len(list))
 	for _, e := range list {
-		r := e.Registration
-		r.RunID, r.ID, r.Events = "any", rendezvous.OperatorRegistration(e.Name), e.Events
-		checked, err := r.Check(now)
+		checked, err := e.check(now)
 		if err != nil {
 			fault := rendezvous.AsError(err)
 			field, _ := fault.Details["field"].(string)
@@ -56,6 +56,25 @@ func (d *Destinations) Replace(list []Destination, now time.Time) error {
 	}
 	d.now.Store(&configured{known, byName})
 	return nil
+}
+
+// check judges what is sent for a destination, its URLs as a send judges their form: a typing error is not to park every run's registration.
+func (d Destination) check(now time.Time) (rendezvous.Registration, error) {
+	r := d.Registration
+	r.RunID, r.ID, r.Events = "any", rendezvous.OperatorRegistration(d.Name), d.Events
+	r, err := r.Check(now)
+	if err != nil {
+		return r, err
+	}
+	if err := target.Check(r.URL); err != nil {
+		return r, rendezvous.InvalidField("url", "%s", err)
+	}
+	if r.Auth.Kind == rendezvous.AuthOAuth2 {
+		if err := target.Check(r.Auth.TokenURL); err != nil {
+			return r, rendezvous.InvalidField("auth.oauth2.token_url", "%s", err)
+		}
+	}
+	return r, nil
 }
 
 // Known is what a store is told of them.
@@ -83,7 +102,11 @@ func ReadDestinations(path string) ([]Destination, error) {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&file); err != nil {
+	err = decoder.Decode(&file)
+	if _, behind := decoder.Token(); err == nil && behind != io.EOF {
+		err = errors.New("something stands behind it")
+	}
+	if err != nil {
 		return nil, rendezvous.InvalidField("push-destinations", "is not JSON of the form {\"destinations\": [{\"name\", \"url\", …}]}: %s", shape(err))
 	}
 	list := make([]Destination, len(file.Destinations))

@@ -77,11 +77,23 @@ func parseGrant(text string) (host, error) {
 	return parseHost(text)
 }
 
+// Check judges the form of a URL, which is the same under every policy. The error is a *Refusal.
+func Check(text string) error {
+	if _, err := parse(text); err != nil {
+		return malformed(err)
+	}
+	return nil
+}
+
+func malformed(err error) *Refusal {
+	return &Refusal{Rule: MalformedURL, Reason: "the URL cannot be used: " + err.Error()}
+}
+
 // Judge reads a URL by the rules of a namespace. The error is a *Refusal.
 func (p *Policy) Judge(namespace rendezvous.PushNamespace, text string) (Target, error) {
 	t, err := parse(text)
 	if err != nil {
-		return Target{}, &Refusal{Rule: MalformedURL, Reason: "the URL cannot be used: " + err.Error()}
+		return Target{}, malformed(err)
 	}
 	t.namespace = namespace
 	address, isLiteral := t.Literal()
