@@ -37,12 +37,12 @@ type Trace struct {
 	State  string `json:"tracestate,omitempty"`
 }
 
-// Kept is the trace without parts too long to keep: tracing never refuses an event.
+// Kept is the trace without parts that are too long to keep or that no header can carry: tracing never refuses an event, nor parks who is to send it on.
 func (t Trace) Kept() Trace {
-	if len(t.Parent) > MaxTrace || checkText("traceparent", t.Parent, 0, MaxTrace) != nil {
+	if len(t.Parent) > MaxTrace || !printable(t.Parent, 0x20) {
 		return Trace{}
 	}
-	if len(t.State) > MaxTrace || checkText("tracestate", t.State, 0, MaxTrace) != nil {
+	if len(t.State) > MaxTrace || !printable(t.State, 0x20) {
 		t.State = ""
 	}
 	return t

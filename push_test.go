@@ -251,3 +251,18 @@ func TestPU6Destinations(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+// PU-80: a trace context that no header can carry is not kept: a registration would park over it.
+func TestPU80TracesThatNoHeaderCarriesAreDropped(t *testing.T) {
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for _, c := range []struct{ given, kept rendezvous.Trace }{
+		{rendezvous.Trace{Parent: parent, State: "v=1"}, rendezvous.Trace{Parent: parent, State: "v=1"}},
+		{rendezvous.Trace{Parent: parent, State: "v=é"}, rendezvous.Trace{Parent: parent}},
+		{rendezvous.Trace{Parent: parent, State: "v=1\x7f"}, rendezvous.Trace{Parent: parent}},
+		{rendezvous.Trace{Parent: parent + "é", State: "v=1"}, rendezvous.Trace{}},
+	} {
+		if got := c.given.Kept(); got != c.kept {
+			t.Errorf("%+v is kept as %+v, want %+v", c.given, got, c.kept)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func (t *turn) traceOf(rec rendezvous.Record) rendezvous.Trace {
 	if err != nil {
 		return rendezvous.Trace{}
 	}
-	return e.Trace
+	return e.Trace.Kept()
 }
 
 // attemptSpan starts the client span of an attempt in the record's trace, linked to the turn's span. It shows scheme, host and port of the URL only.
