@@ -61,7 +61,8 @@ var pushQueries = []query{
 		rows, _, err := tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: callers(tx, ""), Limit: 20, PerGate: 8, Only: []backend.RunKey{{Tenant: "globex", ID: "live-1"}}})
 		return some[*backend.Push](4)(rows, err)
 	}},
-	{"PushesByToken", 4, func(ctx context.Context, tx backend.Tx) error {
+	// Each by its token for its key, and by that.
+	{"PushesByToken", 7, func(ctx context.Context, tx backend.Tx) error {
 		return some[*backend.Push](3)(tx.PushesByToken(ctx, []int64{0, 1001, 2001, 2002}))
 	}},
 	{"PushesOfClaim", 7, func(ctx context.Context, tx backend.Tx) error { return ask(tx.PushesOfClaim(ctx, "pod", "r")) }},

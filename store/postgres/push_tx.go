@@ -21,10 +21,25 @@ func (t *transaction) tryLockPushes(ctx context.Context, keys []backend.PushKey)
 	return t.pushesByKey(ctx, tryLockPushesSQL, backend.SortedKeys(keys))
 }
 
-// PushesByToken implements [backend.PushTx].
+// PushesByToken implements [backend.PushTx]. Rows are locked in the order of their keys, as settlements lock them (R7), and looked at again.
 func (t *transaction) PushesByToken(ctx context.Context, tokens []int64) ([]*backend.Push, error) {
 	tokens = slices.Compact(slices.Sorted(slices.Values(tokens)))
-	return t.pushRows(ctx, pushesByTokenSQL, bigints(tokens, func(n int64) int64 { return n }))
+	var keys []backend.PushKey
+	err := t.query(ctx, pushesByTokenSQL, func(c *columns) error {
+		keys = append(keys, backend.PushKey{Tenant: c.Text(), RunID: c.Text(), ID: c.Text()})
+		return nil
+	}, bigints(tokens, func(n int64) int64 { return n }))
+	if err != nil {
+		return nil, err
+	}
+	found, err := t.LockPushes(ctx, keys)
+	var rows []*backend.Push
+	for _, p := range found {
+		if _, asked := slices.BinarySearch(tokens, p.LeaseToken); asked && p.LeaseToken != 0 {
+			rows = append(rows, p)
+		}
+	}
+	return rows, err
 }
 
 // PushesOfClaim implements [backend.PushTx].

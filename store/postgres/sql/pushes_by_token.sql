@@ -1,7 +1,4 @@
--- Push registrations by the token of their send lease, locked.
-SELECT
-    p.tenant, p.run_id, p.id, p.workflow_id, p.namespace, p.gate, p.incarnation, p.version, p.created_at, p.takes, p.settings, p.next_seq, p.next_index, p.state,
-    p.next_attempt_at, p.attempts, p.failing_since, p.rejects, p.attempt_no, p.lost, p.error, p.parked_at, p.reason, p.lease_token, p.lease_owner,
-    p.lease_request, p.lease_until, p.lease_revoked, p.ended_token, p.ended_as, p.settle_id, p.settle_outcome, p.unpark_op, p.skipped, p.logged, p.last
+-- The keys of push registrations by the token of their send lease.
+SELECT p.tenant, p.run_id, p.id
 FROM unnest($1::bigint[]) AS k (token)
-CROSS JOIN LATERAL (SELECT * FROM push_registrations p WHERE p.lease_token = k.token AND p.lease_token <> 0 FOR NO KEY UPDATE) p
+CROSS JOIN LATERAL (SELECT * FROM push_registrations p WHERE p.lease_token = k.token AND p.lease_token <> 0 OFFSET 0) p
