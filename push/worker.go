@@ -157,14 +157,9 @@ func (w *Worker) Start() error {
 		}
 		w.pull = pull
 	}
-	watching, unwatch := context.WithCancel(w.life) // leases are watched as long as there are turns
-	w.loops.Go(func() { w.leases.watch(watching) })
-	w.loops.Go(func() { w.leases.renewing(watching) })
-	w.loops.Go(func() {
-		defer unwatch()
-		w.loop(ctx)
-		w.turns.Wait()
-	})
+	w.loops.Go(func() { w.leases.watch(w.life) }) // as long as there may be turns: notices may begin some until the drain closes the worker
+	w.loops.Go(func() { w.leases.renewing(w.life) })
+	w.loops.Go(func() { w.loop(ctx) })
 	return nil
 }
 
