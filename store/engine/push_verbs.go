@@ -237,7 +237,8 @@ func (t *tenant) UnparkPush(ctx context.Context, key store.PushKey, at time.Time
 	done := false
 	_, err := t.update(ctx, "unpark_push", time.Time{}, func(ctx context.Context, u *unit) error {
 		p, _, err := u.lockPush(ctx, t.pushKey(key))
-		if done = p != nil && (p.State == rendezvous.PushParked || op != "" && p.UnparkOp == op); !done || p.State != rendezvous.PushParked {
+		again := p != nil && op != "" && p.UnparkOp == op // whatever it came to since: a late repeat undoes nobody's parking
+		if done = again || p != nil && p.State == rendezvous.PushParked; !done || again {
 			return err
 		}
 		u.unpark(p, u.due(at))

@@ -118,6 +118,10 @@ func pushUnparksAgain(t *testing.T, h *Harness) {
 	before := r.Push("a")
 	eq(t, "the op again after a failure", must(f.UnparkPush(ctx, r.PushKey("a"), now, "op-1"))(t, "unpark"), true)
 	r.Unchanged("after a repeat", before)
+	r.Stop("a", rendezvous.ParkByOperator)
+	before = r.Push("a")
+	eq(t, "the op again after a parking", must(f.UnparkPush(ctx, r.PushKey("a"), now, "op-1"))(t, "unpark"), true)
+	r.Unchanged("after a repeat behind a parking", before)
 	eq(t, "absent, with an op", must(f.UnparkPush(ctx, r.PushKey("absent"), now, "op-1"))(t, "unpark"), false)
 }
 
