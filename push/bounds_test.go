@@ -30,7 +30,7 @@ func TestAFullGateHoldsNoPlaces(t *testing.T) {
 	p.start("r", hooks...)
 	p.start("s", hook("s", "other", other.URL))
 	w := p.pod(func(o *options) { o.GateInFlight, o.InFlight = 2, 16 })
-	for range 2 { // a claim takes eight rows of a gate at most
+	for range 2 { // of the full gate the second pass gets nothing
 		w.Pass()
 		full.await(t)
 	}
@@ -44,7 +44,7 @@ func TestAFullGateHoldsNoPlaces(t *testing.T) {
 		eq(t, "attempts", row.Attempts, 0)
 		if row.LeaseUntil.IsZero() {
 			waiting++
-			eq(t, "put off by", row.NextAttemptAt.Sub(begin), time.Second)
+			eq(t, "due for whoever has room", row.NextAttemptAt, begin)
 		}
 	}
 	eq(t, "waiting without a lease", waiting, 6)
@@ -55,9 +55,35 @@ func TestAFullGateHoldsNoPlaces(t *testing.T) {
 	close(release)
 	w.Wait()
 	for w.Totals().Accepted < 9 {
-		p.clock.Advance(time.Second)
 		w.Drive()
 	}
+}
+
+// What waits for a full gate goes out as the turns before it end, long before the next poll; meanwhile nobody asks again and again.
+func TestAFullGateGoesOnWhenATurnEnds(t *testing.T) {
+	p := newPlane(t)
+	release := make(chan struct{})
+	v := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+	for i := range 8 {
+		p.start(fmt.Sprint("r-", i), hook("", "h", v.URL))
+	}
+	counted := &counting{Store: p.store}
+	w := p.pod(func(o *options) { o.GateInFlight, o.store = 1, counted })
+	must(t, w.Start())
+	v.await(t)
+	for range 20 {
+		w.Noticed(t.Context(), []messaging.PushNotice{{Tenant: "acme", WorkflowID: "wf-r-7", RunID: "r-7"}})
+	}
+	before := counted.claims.Load()
+	_ = clock.Sleep(t.Context(), clock.System, 100*time.Millisecond)
+	if n := counted.claims.Load(); n > before+2 {
+		t.Errorf("%d claims while the gate was full and nobody told of anything", n-before)
+	}
+	close(release)
+	for range 7 {
+		v.await(t)
+	}
+	eq(t, "most at once", v.most, 1)
 }
 
 // A worker whose places are all taken asks the store for nothing, and claims when one is free.

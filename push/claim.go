@@ -25,15 +25,14 @@ func (w *Worker) loop(ctx context.Context) {
 // pass claims once for each namespace; whose comes first changes, so that neither takes all places for ever.
 func (w *Worker) pass(ctx context.Context) {
 	w.mu.Lock()
-	w.next, w.again = time.Time{}, false
+	w.next, w.again, w.hurry = time.Time{}, false, false
 	w.turned++
-	turned := w.turned
+	namespaces := w.looking(w.turned)
 	w.mu.Unlock()
 	unserved := -1
-	for i, n := range w.cfg.Namespaces {
-		n = w.cfg.Namespaces[(i+turned)%len(w.cfg.Namespaces)]
+	for i, n := range namespaces {
 		share := 1 // of those left
-		if i < len(w.cfg.Namespaces)-1 {
+		if i < len(namespaces)-1 {
 			share = 2
 		}
 		got, err := w.claim(ctx, n, nil, share)
@@ -48,6 +47,22 @@ func (w *Worker) pass(ctx context.Context) {
 	}
 }
 
+// looking are the namespaces of a pass, in its order. Where no destination is configured, what is left of those that are gone is looked for once a poll.
+func (w *Worker) looking(turned int) (list []rendezvous.PushNamespace) {
+	now := w.deps.Clock.Now()
+	for i := range w.cfg.Namespaces {
+		n := w.cfg.Namespaces[(i+turned)%len(w.cfg.Namespaces)]
+		if n == rendezvous.PushOperator && len(w.cfg.Namespaces) > 1 && !w.deps.Destinations.Any() {
+			if now.Before(w.remnants) {
+				continue
+			}
+			w.remnants = now.Add(w.cfg.Poll / 2)
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
 // sleep waits for the next pass.
 func (w *Worker) sleep(ctx context.Context) {
 	w.mu.Lock()
@@ -55,7 +70,7 @@ func (w *Worker) sleep(ctx context.Context) {
 	if !w.next.IsZero() {
 		wait = min(wait, w.next.Sub(w.deps.Clock.Now()))
 	}
-	if w.again && w.places.free() > 0 {
+	if w.hurry && w.places.free() > 0 {
 		wait = 0
 	}
 	w.mu.Unlock()
@@ -84,12 +99,13 @@ func (w *Worker) dueAt(at time.Time) {
 	}
 }
 
-// more notes that more is due than was claimed: the next free place leads to a claim, and nothing before (see left).
-func (w *Worker) more() {
+// more notes that more is due than was claimed: that is claimed at once where there are places and hurry says that there is use in it, else when a turn leaves its
+// place (see left).
+func (w *Worker) more(hurry bool) {
 	w.mu.Lock()
-	w.again = true
+	w.again, w.hurry = true, w.hurry || hurry
 	w.mu.Unlock()
-	if w.places.free() > 0 {
+	if hurry && w.places.free() > 0 {
 		signal(w.wake)
 	}
 }
@@ -105,7 +121,7 @@ func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, 
 	}
 	if free == 0 { // nobody is asked, so nobody fails to answer
 		w.looked.Store(w.deps.Clock.Now().UnixMilli())
-		w.more()
+		w.more(true)
 		return store.ClaimedPushes{}, nil
 	}
 	request := w.requests[namespace]
@@ -113,9 +129,12 @@ func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, 
 		request = rand.Text()
 		w.requests[namespace] = request
 	}
+	perGate := min(store.DefaultPushPerGate, w.cfg.GateInFlight)
+	room, left := w.places.room(perGate)
 	asked := w.deps.Clock.Now()
 	got, err := w.ask(w.life, store.ClaimPush{
 		Limit: (free + share - 1) / share, Namespace: namespace, Owner: w.cfg.Owner, Request: request, Lease: w.cfg.Lease, Only: only, LostLimit: w.cfg.LostLimit,
+		PerGate: perGate, Room: room,
 	})
 	if err != nil {
 		if ctx.Err() == nil {
@@ -125,7 +144,15 @@ func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, 
 	}
 	delete(w.requests, namespace)
 	w.looked.Store(w.deps.Clock.Now().UnixMilli())
-	w.claimed(got, anchor{store: got.Now, local: asked})
+	begun := w.claimed(got, anchor{store: got.Now, local: asked})
+	if got.Saturated {
+		w.counts.add(Report{Saturated: 1})
+		w.metrics.saturated.Add(w.life, 1)
+		w.more(begun > 0 || len(got.Pushes) == 0 && len(room) == 0)
+		if w.places.since(left) { // else what is left may be of gates that are full here, of which there is nothing to be had until a turn ends
+			w.more(true)
+		}
+	}
 	return got, nil
 }
 
@@ -135,8 +162,9 @@ func (w *Worker) ask(ctx context.Context, c store.ClaimPush) (store.ClaimedPushe
 	return w.store.ClaimPushes(ctx, c)
 }
 
-// claimed begins the turns of a claim. Rows whose gate is full, or whose tenant has its half while others wait, go back uncharged and hold no place (PU-57).
-func (w *Worker) claimed(got store.ClaimedPushes, a anchor) {
+// claimed begins the turns of a claim, and answers how many. Rows whose tenant has its half while others wait go back uncharged and hold no place, as those of a full
+// gate would if they came (PU-57).
+func (w *Worker) claimed(got store.ClaimedPushes, a anchor) (begun int) {
 	w.counts.add(Report{Registrations: len(got.Pushes), Parked: len(got.Parked)})
 	w.metrics.claims.Record(w.life, int64(len(got.Pushes)))
 	w.metrics.lost.Add(w.life, int64(got.Lost))
@@ -148,7 +176,6 @@ func (w *Worker) claimed(got store.ClaimedPushes, a anchor) {
 		w.dueAt(a.by(got.NextDue))
 	}
 	others := slices.ContainsFunc(got.Pushes, func(p store.ClaimedPush) bool { return p.Tenant != got.Pushes[0].Tenant })
-	begun := 0
 	for _, row := range got.Pushes {
 		if !w.places.admit(row.Gate, row.Tenant, others) {
 			w.putOff(row, a)
@@ -161,13 +188,7 @@ func (w *Worker) claimed(got store.ClaimedPushes, a anchor) {
 			t.run()
 		})
 	}
-	if got.Saturated {
-		w.counts.add(Report{Saturated: 1})
-		w.metrics.saturated.Add(w.life, 1)
-		if begun > 0 || len(got.Pushes) == 0 {
-			w.more()
-		}
-	}
+	return begun
 }
 
 // left gives a turn's place back.

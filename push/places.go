@@ -10,6 +10,7 @@ type places struct {
 	taken    int
 	gates    map[string]int
 	tenants  map[string]int
+	left     int // places given back, for life
 }
 
 func newPlaces(most, gateMost int) *places {
@@ -21,6 +22,26 @@ func (p *places) free() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.most - p.taken
+}
+
+// room is of the gates that have less than most how many more turns they take, and how many places were given back before that was so.
+func (p *places) room(most int) (gates map[string]int, left int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	gates = map[string]int{}
+	for gate, n := range p.gates {
+		if free := p.gateMost - n; free < most {
+			gates[gate] = free
+		}
+	}
+	return gates, p.left
+}
+
+// since reports whether a place was given back since so many were.
+func (p *places) since(left int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left != left
 }
 
 // admit takes a place; false where the gate is full, or where others have due work and the tenant half of all places.
@@ -41,6 +62,7 @@ func (p *places) leave(gate, tenant string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken--
+	p.left++
 	drop(p.gates, gate)
 	drop(p.tenants, tenant)
 }

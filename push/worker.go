@@ -82,11 +82,13 @@ type Worker struct {
 	requests map[rendezvous.PushNamespace]string // of claims that were not answered
 	closed   bool                                // nobody claims any more
 
-	mu     sync.Mutex
-	turned int           // passes, for whose namespace goes first
-	next   time.Time     // by the clock: when something is due that is known of; zero: nothing
-	again  bool          // more is due than was claimed
-	wake   chan struct{} // capacity 1
+	mu       sync.Mutex
+	turned   int           // passes, for whose namespace goes first
+	remnants time.Time     // by the clock: when rows of destinations that are gone are looked for again
+	next     time.Time     // by the clock: when something is due that is known of; zero: nothing
+	again    bool          // more is due than was claimed
+	hurry    bool          // and may be claimed at once
+	wake     chan struct{} // capacity 1
 
 	stopping atomic.Bool
 	landing  atomic.Int64 // turns that wait for the store

@@ -31,7 +31,9 @@ type ClaimPush struct {
 	Lease     time.Duration // 1 s..1 h, default 45 s
 	Only      []PushRun     // ≤ 500 runs; nil: any. It never makes a row early
 	PerGate   int           // rows of one gate, default 8
-	LostLimit int           // leases lost in a row at which a row parks instead, default 5
+	// Room is of gates that have less room than PerGate with whoever asks: how many rows of each it takes. ≤ 1,000 gates.
+	Room      map[string]int
+	LostLimit int // leases lost in a row at which a row parks instead, default 5
 }
 
 // PushRun names a run plane-wide.

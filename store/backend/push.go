@@ -123,9 +123,10 @@ func ParkedPushAt(p *Push) ParkedPushPosition {
 }
 
 // MostPassedPushes is how many rows of full gates a claim goes over in a tenant's queue before it asks for the first rows of each gate, and MostPushGates of how
-// many gates.
+// many gates. FewPassedPushes is how many it looks at first where gates have less room than others.
 const (
 	MostPassedPushes = 2000
+	FewPassedPushes  = 32
 	MostPushGates    = 5000
 	// MostLapsedPushes is how many rows whose lease has run out are looked at, those that ran out the longest ago: more than workers have in hand when they die.
 	MostLapsedPushes = 5000
@@ -215,7 +216,8 @@ type PushClaim struct {
 	PushDue
 	Limit   int
 	PerGate int
-	Only    []RunKey // nil is any; each once
+	Room    map[string]int // rows of gates that get fewer than PerGate
+	Only    []RunKey       // nil is any; each once
 }
 
 // PushFilter chooses parked rows; empty parts mean any.
@@ -271,8 +273,8 @@ type PushTx interface {
 	PushesByToken(ctx context.Context, tokens []int64) ([]*Push, error)
 	// PushesOfClaim locks the rows that a claim leased and that nobody settled since, in due order. Revoked ones are not among them.
 	PushesOfClaim(ctx context.Context, owner, request string) ([]*Push, error)
-	// TakeDuePushes locks due rows that nobody has locked: the head of due order, fair by tenant (S3), at most PerGate of one gate, in due order. more says that
-	// more was due.
+	// TakeDuePushes locks due rows that nobody has locked: the head of due order, fair by tenant (S3), at most PerGate of one gate, or as many as Room says, in due
+	// order. more says that more was due.
 	TakeDuePushes(ctx context.Context, c PushClaim) (rows []*Push, more bool, err error)
 	// TakeAgedPushes locks live, unleased rows that nobody has locked and that have been failing since before or earlier, the longest first, fair by tenant.
 	TakeAgedPushes(ctx context.Context, before time.Time, limit int) (rows []*Push, more bool, err error)

@@ -42,6 +42,9 @@ func checkClaim(c store.ClaimPush) (store.ClaimPush, error) {
 			*n.n = n.def
 		}
 	}
+	if len(c.Room) > store.MaxPushClaim {
+		return c, rendezvous.OverLimit("room", store.MaxPushClaim, len(c.Room))
+	}
 	if len(c.Only) > rendezvous.MaxBatchItems {
 		return c, rendezvous.OverLimit("only", rendezvous.MaxBatchItems, len(c.Only))
 	}
@@ -97,7 +100,7 @@ func (u *unit) claimPushes(ctx context.Context, c store.ClaimPush) (store.Claime
 		}
 	}
 	if len(rows) == 0 {
-		claim := backend.PushClaim{PushDue: due, Limit: c.Limit, PerGate: c.PerGate}
+		claim := backend.PushClaim{PushDue: due, Limit: c.Limit, PerGate: c.PerGate, Room: c.Room}
 		if c.Only != nil {
 			claim.Only = []backend.RunKey{}
 		}

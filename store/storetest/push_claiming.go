@@ -26,6 +26,7 @@ var pushClaiming = []Case{
 	{Name: "PU-31 Renew extends, never shortens, and revives a lapsed lease that nobody took", Run: pushRenews},
 	{Name: "PU-31 Renew of many tokens answers in their order", Run: pushRenewsMany},
 	{Name: "PU-35 a claim takes at most per_gate rows of a gate", Run: pushPerGate},
+	{Name: "PU-57 a claim takes no more of a gate than there is room for, and goes on behind it", Run: pushRoom},
 	{Name: "PU-35 a tenant of few is served beside one of many", Run: pushFairly},
 	{Name: "PU-35 every tenant gets its share, the rest go to the longest due", Run: pushShares},
 	{Name: "PU-36 saturated exactly when more was due; next_due is the earliest instant ahead", Run: pushSaturated},
@@ -412,6 +413,35 @@ func pushPerGate(t *testing.T, h *Harness) {
 	eq(t, "the last", []any{len(last.Pushes), last.Saturated}, []any{1, false})
 }
 
+func pushRoom(t *testing.T, h *Harness) {
+	f := h.Fix(t)
+	to := func(host string, n int) {
+		for range n {
+			r := f.Start()
+			p := r.Hook("a")
+			p.URL, p.NextSeq = "https://"+host+"/"+r.ID, 1
+			r.Puts(p)
+		}
+		h.Advance(time.Second)
+	}
+	to("full.example.org", 150) // more than a claim goes over before it asks gate by gate
+	to("narrow.example.org", 5)
+	to("wide.example.org", 5)
+	w := h.Pusher(t)
+	c := w.ask(20)
+	c.Room = map[string]int{"https://full.example.org:443": 0, "https://narrow.example.org:443": 2, "https://other.example.org:443": 1}
+	got := w.Ask(c)
+	count := map[string]int{}
+	for _, p := range got.Pushes {
+		count[p.Gate]++
+	}
+	eq(t, "claimed", count, map[string]int{"https://narrow.example.org:443": 2, "https://wide.example.org:443": 5})
+	eq(t, "saturated", got.Saturated, true)
+	c = w.ask(20)
+	c.Room = map[string]int{"https://full.example.org:443": 100}
+	eq(t, "no more than per_gate", len(w.Ask(c).Pushes), 8+3)
+}
+
 func pushFairly(t *testing.T, h *Harness) {
 	two := h.Two(t)
 	const many, few, limit = 120, 10, 40
@@ -542,6 +572,12 @@ func pushClaimLimits(t *testing.T, h *Harness) {
 	for field, set := range map[string]func(*store.ClaimPush){
 		"owner": func(c *store.ClaimPush) { c.Owner = "" }, "request": func(c *store.ClaimPush) { c.Request = "" },
 		"lease": func(c *store.ClaimPush) { c.Lease = time.Millisecond }, "per_gate": func(c *store.ClaimPush) { c.PerGate = -1 },
+		"room": func(c *store.ClaimPush) {
+			c.Room = map[string]int{}
+			for i := range 1001 {
+				c.Room[fmt.Sprint(i)] = i
+			}
+		},
 		"lost_limit": func(c *store.ClaimPush) { c.LostLimit = -1 }, "only": func(c *store.ClaimPush) { c.Only = make([]store.PushRun, 501) },
 	} {
 		c := w.ask(0)

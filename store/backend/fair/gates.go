@@ -8,7 +8,9 @@ type Gates[R any] struct {
 	Tenants []string // that have due rows, the longest due first
 	Limit   int
 	PerGate int
-	Look    int // rows of full gates that are gone over in a tenant's queue, before its gates are asked for one by one
+	Room    map[string]int // of gates that get fewer than PerGate
+	Look    int            // rows of full gates that are gone over in a tenant's queue, before its gates are asked for one by one
+	First   int            // rows that a tenant's queue is asked for first, at most; 0 is as many as it may get
 
 	GateOf  func(*R) string
 	Compare func(a, b *R) int // the order of the page
@@ -48,6 +50,9 @@ func (g *Gates[R]) Rows(tenantOf func(*R) string) (rows []*R, more bool, err err
 	lanes := make([]*lane[R], len(tenants))
 	for i, t := range tenants {
 		lanes[i] = &lane[R]{tenant: t, asked: share + 1}
+		if g.First > 0 {
+			lanes[i].asked = min(g.First, share+1)
+		}
 	}
 	if err := g.fill(lanes); err != nil {
 		return nil, false, err
@@ -106,7 +111,7 @@ func (g *Gates[R]) take(l *lane[R]) {
 func (g *Gates[R]) head(l *lane[R]) (*R, error) {
 	for {
 		for len(l.rows) > 0 {
-			if g.took[g.GateOf(l.rows[0])] < g.PerGate {
+			if gate := g.GateOf(l.rows[0]); g.took[gate] < g.room(gate) {
 				return l.rows[0], nil
 			}
 			l.rows, g.more = l.rows[1:], true // it is due, and has to wait
@@ -125,6 +130,13 @@ func (g *Gates[R]) head(l *lane[R]) (*R, error) {
 			return nil, err
 		}
 	}
+}
+
+func (g *Gates[R]) room(gate string) int {
+	if n, less := g.Room[gate]; less {
+		return min(n, g.PerGate)
+	}
+	return g.PerGate
 }
 
 // fill fetches for queues that have run empty.

@@ -32,7 +32,7 @@ func TakePushes(c backend.PushClaim, d DuePushes) (rows []*backend.Push, more bo
 		}
 	}
 	g := Gates[backend.Push]{
-		Limit: c.Limit, PerGate: c.PerGate, Look: backend.MostPassedPushes, GateOf: func(p *backend.Push) string { return p.Gate }, Compare: backend.CompareDue,
+		Limit: c.Limit, PerGate: c.PerGate, Room: c.Room, Look: backend.MostPassedPushes, GateOf: func(p *backend.Push) string { return p.Gate }, Compare: backend.CompareDue,
 		Next: func(places []Place[backend.Push]) ([]*backend.Push, error) {
 			found, err := d.Next(places)
 			if err != nil || len(lapsed) == 0 {
@@ -49,6 +49,9 @@ func TakePushes(c backend.PushClaim, d DuePushes) (rows []*backend.Push, more bo
 			found, err := d.Heads(tenant, most)
 			return append(found, lapsed[tenant]...), err
 		},
+	}
+	if len(c.Room) > 0 { // the rows in front are likely to be those that have to wait, and one place that became free is no reason to go over them all
+		g.First, g.Look = backend.FewPassedPushes, 2*backend.FewPassedPushes
 	}
 	for tenant := range since {
 		g.Tenants = append(g.Tenants, tenant)
