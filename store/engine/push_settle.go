@@ -143,17 +143,42 @@ func (u *unit) settlePushes(ctx context.Context, items []store.PushSettlement, f
 	return out, nil
 }
 
-// read locks what the items are about: the workflows of those that rest or complete, then all registrations.
+// read locks what the items are about: the workflows of those that rest or complete, then all registrations. The others' workflows are looked at.
 func (s *settling) read(ctx context.Context, items []store.PushSettlement, faults []error) error {
-	var keys []backend.PushKey
-	lock := map[backend.PushKey]bool{}
+	var keys, ending []backend.PushKey
 	for i, it := range items {
-		if faults[i] == nil {
-			key := settledKey(it)
-			keys = append(keys, key)
-			lock[key] = lock[key] || it.Do == store.PushComplete || it.Do == store.PushRelease && it.Why == store.ReleaseRest
+		if faults[i] != nil {
+			continue
+		}
+		keys = append(keys, settledKey(it))
+		if it.Do == store.PushComplete || it.Do == store.PushRelease && it.Why == store.ReleaseRest {
+			ending = append(ending, settledKey(it))
 		}
 	}
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := s.lockEnding(ctx, ending); err != nil {
+		return err
+	}
+	var err error
+	if s.rows, err = s.tx.LockPushes(ctx, backend.SortedKeys(keys)); err != nil {
+		return err
+	}
+	var read []backend.WorkflowKey
+	for _, p := range s.rows {
+		if p.Corrupt == nil && s.flows[p.Flow()] == nil {
+			read = append(read, p.Flow())
+		}
+	}
+	if len(read) > 0 {
+		s.heads, err = s.tx.Workflows(ctx, backend.SortedKeys(read))
+	}
+	return err
+}
+
+// lockEnding locks the workflows of registrations that rest or complete, and reads their runs.
+func (s *settling) lockEnding(ctx context.Context, keys []backend.PushKey) error {
 	if len(keys) == 0 {
 		return nil
 	}
@@ -161,31 +186,20 @@ func (s *settling) read(ctx context.Context, items []store.PushSettlement, fault
 	if err != nil {
 		return err
 	}
-	var locked, read []backend.WorkflowKey
+	var locked []backend.WorkflowKey
 	var runs []backend.RunKey
 	for key, p := range seen {
-		switch {
-		case p.Corrupt != nil:
-		case lock[key]:
+		if p.Corrupt == nil {
 			locked, runs = append(locked, p.Flow()), append(runs, key.Run())
-		default:
-			read = append(read, p.Flow())
 		}
+	}
+	if len(locked) == 0 {
+		return nil
 	}
 	if err := s.lock(ctx, backend.SortedKeys(locked)); err != nil {
 		return err
 	}
-	if len(read) > 0 {
-		if s.heads, err = s.tx.Workflows(ctx, backend.SortedKeys(read)); err != nil {
-			return err
-		}
-	}
-	if len(runs) > 0 {
-		if s.runs, err = s.tx.Runs(ctx, backend.SortedKeys(runs)); err != nil {
-			return err
-		}
-	}
-	s.rows, err = s.tx.LockPushes(ctx, backend.SortedKeys(keys))
+	s.runs, err = s.tx.Runs(ctx, backend.SortedKeys(runs))
 	return err
 }
 
