@@ -32,6 +32,7 @@ type metrics struct {
 	completed metric.Int64Counter
 	faults    metric.Int64Counter
 	saturated metric.Int64Counter
+	phase     [5]metric.MeasurementOption // labels of phases, made once
 }
 
 func newMetrics(m metric.Meter, w *Worker) (*metrics, error) {
@@ -59,6 +60,9 @@ func newMetrics(m metric.Meter, w *Worker) (*metrics, error) {
 	}
 	if i.Err != nil {
 		return nil, i.Err
+	}
+	for i, name := range [...]string{"dns", "connect", "tls", "first_byte", "queued"} {
+		made.phase[i] = word("phase", name)
 	}
 	made.begin()
 	return made, w.gauges(m)
@@ -111,17 +115,15 @@ func word(label, value string) metric.MeasurementOption {
 // sent counts an attempt and its times.
 func (t *turn) sent(e rendezvous.PushAttempt, a transport.Attempt) {
 	m := t.metrics
-	m.attempts.Add(t.life, 1, metric.WithAttributes(attribute.String("class", string(e.Class)), attribute.String("namespace", string(t.row.Namespace)),
-		attribute.String("projection", string(t.reg.Projection))))
+	if t.labels == nil || t.labelled != e.Class { // nearly all attempts of a turn come to the same
+		t.labelled, t.labels = e.Class, metric.WithAttributes(attribute.String("class", string(e.Class)), attribute.String("namespace", string(t.row.Namespace)),
+			attribute.String("projection", string(t.reg.Projection)))
+	}
+	m.attempts.Add(t.life, 1, t.labels)
 	m.duration.Record(t.life, a.Phases.Total.Seconds())
-	for _, p := range [...]struct {
-		name string
-		took time.Duration
-	}{
-		{"dns", a.Phases.DNS}, {"connect", a.Phases.Connect}, {"tls", a.Phases.TLS}, {"first_byte", a.Phases.FirstByte}, {"queued", a.Phases.Queued},
-	} {
-		if p.took > 0 {
-			m.phases.Record(t.life, p.took.Seconds(), word("phase", p.name))
+	for i, took := range [...]time.Duration{a.Phases.DNS, a.Phases.Connect, a.Phases.TLS, a.Phases.FirstByte, a.Phases.Queued} {
+		if took > 0 {
+			m.phases.Record(t.life, took.Seconds(), m.phase[i])
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -52,6 +53,9 @@ type turn struct {
 	single  bool // read one record at a time: one further on does not decode
 	passed  bool // a record was passed
 	taken   int64
+
+	labels   metric.MeasurementOption // of attempts that come to labelled
+	labelled rendezvous.PushClass
 
 	acks
 }

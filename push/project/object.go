@@ -51,9 +51,22 @@ func (o *object) end() []byte {
 }
 
 func quoted(b []byte, text string) []byte {
+	if plain(text) {
+		return append(append(append(b, '"'), text...), '"')
+	}
 	raw, err := rendezvous.EncodeJSON(text)
 	if err != nil {
 		panic("project: encode a string: " + err.Error()) // strings encode
 	}
 	return append(b, raw...)
+}
+
+// plain reports whether a string stands in JSON as it is; nearly all do, and encoding each would be a good part of what a message costs.
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
