@@ -92,11 +92,11 @@ soak-short: ## both for a while: two minutes in all
 	go run ./internal/soak -embedded -duration 20s -timer-rate 30 $(ARGS)
 
 .PHONY: bench
-bench: ## measure the whole pipeline on this machine
+bench: ## measure the whole pipeline, timers and push on this machine (ARGS="-only push" for a part)
 	go run ./bench $(ARGS)
 
 .PHONY: bench-short
-bench-short: ## the same with a tenth of the events and a twentieth of the timers
+bench-short: ## the same with a tenth of the events and a twentieth of the timers and messages
 	go run ./bench -short $(ARGS)
 
 # How many open waits, and as many live events; beside them there are five times as many consumed events and a tenth of dead letters. Of start-ups: how many timers.

@@ -75,6 +75,11 @@ func ticks(s string) time.Duration {
 // per reports the processor time of each of n things since before.
 func (b *bench) per(what string, n int, before usage) {
 	now := b.cpu()
-	fmt.Printf("  processor time %s: plane and load %s, PostgreSQL %s\n", what, ((now.process - before.process) / time.Duration(n)).Round(100*time.Nanosecond),
-		((now.server - before.server) / time.Duration(n)).Round(100*time.Nanosecond))
+	b.spent(what, n, usage{process: now.process - before.process, server: now.server - before.server})
+}
+
+// spent reports the processor time of each of n things.
+func (b *bench) spent(what string, n int, used usage) {
+	each := func(d time.Duration) time.Duration { return (d / time.Duration(n)).Round(100 * time.Nanosecond) }
+	fmt.Printf("  processor time %s: plane and load %s, PostgreSQL %s\n", what, each(used.process), each(used.server))
 }

@@ -22,7 +22,9 @@ import (
 type filler struct {
 	execute func(statement string) error
 	instant func(t time.Time) string // as a literal
+	bytes   func(text string) string // likewise
 	timerID bool                     // history has a column for it
+	settled []string                 // statements that leave the store as it is after a while
 }
 
 // fill makes a store, and in it what a timer-worker finds at its start: n runs that finished after a sleep, n that sleep until tomorrow, and one, due, whose timer came
@@ -40,12 +42,7 @@ func fill(ctx context.Context, url string, n int) error {
 		statements = append(statements, f.finished("done", n, began)...)
 		statements = append(statements, f.sleeping("armed", n, began, now.Add(24*time.Hour))...)
 	}
-	if open.Kind(url) == "postgres" {
-		statements = append(statements, "VACUUM ANALYZE", "CHECKPOINT") // as it is after a while
-	} else {
-		statements = append(statements, "PRAGMA wal_checkpoint(TRUNCATE)")
-	}
-	for _, s := range statements {
+	for _, s := range append(statements, f.settled...) {
 		if err := f.execute(s); err != nil {
 			return fmt.Errorf("fill the store: %w", err)
 		}
@@ -66,7 +63,9 @@ func fillerOf(ctx context.Context, url string) (filler, func(), error) {
 		return filler{
 			execute: func(s string) error { _, err := conn.Exec(ctx, s); return err },
 			instant: func(t time.Time) string { return "'" + rendezvous.FormatInstant(t) + "'::timestamptz" },
+			bytes:   func(text string) string { return "'" + text + "'::bytea" },
 			timerID: true,
+			settled: []string{"VACUUM ANALYZE", "CHECKPOINT"},
 		}, func() { _ = conn.Close(ctx) }, nil
 	}
 	dir := strings.TrimPrefix(url, "sqlite:")
@@ -84,6 +83,8 @@ func fillerOf(ctx context.Context, url string) (filler, func(), error) {
 	return filler{
 		execute: func(s string) error { return sqlitex.ExecuteTransient(conn, s, nil) },
 		instant: func(t time.Time) string { return strconv.FormatInt(t.UnixMicro(), 10) },
+		bytes:   func(text string) string { return "CAST('" + text + "' AS BLOB)" },
+		settled: []string{"PRAGMA wal_checkpoint(TRUNCATE)"},
 	}, func() { _ = conn.Close() }, nil
 }
 

@@ -1,6 +1,16 @@
 // Command bench measures the whole pipeline on this machine: request door → store → match → answered, waits first and events first, the time from an event's
 // arrival to its resume notice at a steady rate, and timers: single ones, and very many that are due at one instant beside such events. It starts a PostgreSQL of
 // its own (default fsync), or takes the embedded store, and an embedded NATS. With -startup it measures starts of a process on a store full of timers instead.
+//
+// The scenarios that begin with push measure the goals of docs/spec/push.md section 16, each on a plane and a store of its own, with the receivers on the same
+// processors; -only push runs them all.
+//
+//	push throughput  accepted POSTs/s of signed bodies of 1 KiB from a backlog, to one receiver and to many; statements of the store and repeats
+//	push isolation   commit to 2xx while others hang, fail or are dead: medians of interleaved rounds
+//	push latency     commit to the start of the request, by notices and by the poll alone
+//	push memory      a push-worker in a process of its own, whose receivers are slow or hostile (PostgreSQL only)
+//	push restarts    what is sent twice when such workers are drained, and when one is killed (PostgreSQL only)
+//	push claims      claims beside a million idle and a hundred thousand parked registrations
 package main
 
 import (
@@ -10,6 +20,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"strconv"
@@ -28,6 +39,10 @@ type options struct {
 	seconds int
 	timers  int
 	beside  int
+	pushed  int
+	hooks   int
+	idle    int
+	short   bool
 	// The burst's timers are deadlines of waits.
 	deadlines bool
 	store     string
@@ -35,11 +50,14 @@ type options struct {
 	profile   string
 	only      string
 	server    int // process id of the PostgreSQL of its own
+	dir       string
+	// database makes a further store for a scenario that is to be alone in it; nil where there is none to be had.
+	database func(ctx context.Context, name string) (url string, err error)
 }
 
 func main() {
 	o := options{}
-	short := flag.Bool("short", false, "a tenth of the events, a twentieth of the timers")
+	flag.BoolVar(&o.short, "short", false, "a tenth of the events, a twentieth of the timers and of the messages that are pushed")
 	flag.IntVar(&o.events, "events", 100_000, "events of 256 bytes, one run and one wait each")
 	flag.IntVar(&o.callers, "callers", 32, "concurrent callers of RegisterWait, events first")
 	flag.IntVar(&o.rate, "rate", 1000, "events a second of the latency scenario")
@@ -47,15 +65,18 @@ func main() {
 	flag.IntVar(&o.timers, "timers", 100_000, "timers due at one instant, of one run each")
 	flag.IntVar(&o.beside, "beside", 200, "events a second that are delivered while they fire")
 	flag.BoolVar(&o.deadlines, "deadlines", false, "these timers are deadlines of waits, not sleeps of runs")
+	flag.IntVar(&o.pushed, "pushed", 200_000, "messages of the push scenarios, of 1 KiB each")
+	flag.IntVar(&o.hooks, "hooks", 1000, "registrations that send them")
+	flag.IntVar(&o.idle, "idle", 1_000_000, "idle registrations beside which claims are measured, and a tenth as many parked ones")
 	flag.StringVar(&o.store, "store", "", "a store URL instead of a PostgreSQL of its own (its tables are used as they are)")
 	flag.BoolVar(&o.verbose, "v", false, "log what the plane logs")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process to a file")
-	flag.StringVar(&o.only, "only", "", "run one scenario: waits first, one at a time, events first, latency, timers or bare loop")
+	flag.StringVar(&o.only, "only", "", "run the scenarios that begin with this: waits first, one at a time, events first, latency, timers, bare loop, push")
 	startup := flag.Int("startup", -1, "measure instead how a timer-worker starts beside so many armed timers and as many finished runs")
 	embedded := flag.Bool("embedded", false, "measure the embedded store, in a folder of its own")
 	flag.Parse()
-	if *short {
-		o.events, o.timers, o.seconds = o.events/10, o.timers/20, o.seconds/4
+	if o.short {
+		o.events, o.timers, o.seconds, o.pushed, o.idle = o.events/10, o.timers/20, o.seconds/4, o.pushed/20, o.idle/20
 	}
 	if *embedded {
 		o.store = "sqlite:"
@@ -64,7 +85,7 @@ func main() {
 	defer done()
 	var err error
 	if store := os.Getenv(storeVariable); store != "" {
-		err = serve(ctx, store, os.Getenv(natsVariable))
+		err = serve(ctx, store, os.Getenv(natsVariable), os.Getenv(roleVariable))
 	} else if *startup >= 0 {
 		err = startUps(ctx, o, *startup)
 	} else {
@@ -77,30 +98,17 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	if o.store == "sqlite:" {
-		dir, err := os.MkdirTemp("", "rendezvous-bench-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		o.store = "sqlite:" + dir
-	} else if o.store == "" {
-		cluster, err := pgtest.Start(ctx)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = cluster.Stop() }()
-		if err := cluster.CreateDatabase(ctx, "bench"); err != nil {
-			return err
-		}
-		o.store, o.server = cluster.URL("bench"), cluster.PID()
+	var err error
+	if o.dir, err = os.MkdirTemp("", "rendezvous-bench-"); err != nil {
+		return err
 	}
-	dir, err := os.MkdirTemp("", "rendezvous-bench-")
+	defer os.RemoveAll(o.dir)
+	closed, err := o.openStores(ctx)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	if err := header(dir); err != nil {
+	defer closed()
+	if err := header(o.dir); err != nil {
 		return err
 	}
 	if o.profile != "" {
@@ -114,25 +122,75 @@ func run(ctx context.Context, o options) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	b, err := start(ctx, o, dir)
+	b, err := start(ctx, o, filepath.Join(o.dir, "nats"))
 	if err != nil {
 		return err
 	}
 	defer b.stop()
-	for _, scenario := range []struct {
-		name string
-		run  func(ctx context.Context, b *bench) error
-	}{{"waits first", waitsFirst}, {"one at a time", oneAtATime}, {"events first", eventsFirst}, {"latency", latency}, {"timers", timers}, {"bare loop", bareLoop}} {
-		if o.only != "" && o.only != scenario.name || scenario.name == "bare loop" && open.Kind(o.store) != "sqlite" {
+	for _, s := range scenarios {
+		if !strings.HasPrefix(s.name, o.only) || !s.fits(o) {
 			continue
 		}
-		fmt.Printf("%s\n", scenario.name)
-		if err := scenario.run(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", scenario.name, err)
+		fmt.Printf("%s\n", s.name)
+		if err := s.run(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		fmt.Printf("  resident memory of the process %d MiB\n", residentMiB())
 	}
 	return nil
+}
+
+// openStores finds the store, and where further ones are made.
+func (o *options) openStores(ctx context.Context) (closed func(), err error) {
+	closed = func() {}
+	switch o.store {
+	case "sqlite:":
+		o.database = func(_ context.Context, name string) (string, error) {
+			return "sqlite:" + filepath.Join(o.dir, name), nil
+		}
+	case "":
+		cluster, err := pgtest.Start(ctx)
+		if err != nil {
+			return closed, err
+		}
+		closed, o.server = func() { _ = cluster.Stop() }, cluster.PID()
+		o.database = func(ctx context.Context, name string) (string, error) {
+			return cluster.URL(name), cluster.CreateDatabase(ctx, name)
+		}
+	default:
+		return closed, nil
+	}
+	if o.store, err = o.database(ctx, "bench"); err != nil {
+		closed()
+	}
+	return closed, err
+}
+
+// scenario is one thing that is measured.
+type scenario struct {
+	name string
+	on   string // the one kind of store it is for; "": any
+	run  func(ctx context.Context, b *bench) error
+}
+
+var scenarios = []scenario{
+	{"waits first", "", waitsFirst},
+	{"one at a time", "", oneAtATime},
+	{"events first", "", eventsFirst},
+	{"latency", "", latency},
+	{"timers", "", timers},
+	{"bare loop", "sqlite", bareLoop},
+	{"push throughput", "", pushThroughput},
+	{"push isolation", "", pushIsolation},
+	{"push latency", "", pushLatency},
+	{"push memory", "postgres", pushMemory},
+	{"push restarts", "postgres", pushRestarts},
+	{"push claims", "", pushClaims},
+}
+
+// fits tells whether the scenario can be measured on the store: those of push need stores of their own.
+func (s scenario) fits(o options) bool {
+	return (s.on == "" || s.on == open.Kind(o.store)) && (o.database != nil || !strings.HasPrefix(s.name, "push"))
 }
 
 // header says what the figures stand beside.
@@ -148,6 +206,7 @@ func header(dir string) error {
 func config(o options, dir string) node.Config {
 	cfg := node.Private("bench", dir)
 	cfg.Store = o.store
+	cfg.Targets = node.Targets{CallerHosts: []string{"127.0.0.1"}, DevLoopback: true}
 	if o.verbose {
 		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}

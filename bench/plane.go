@@ -21,6 +21,7 @@ import (
 	"github.com/rendezvous-events/rendezvous/store/backend"
 	"github.com/rendezvous-events/rendezvous/store/engine"
 	"github.com/rendezvous-events/rendezvous/store/open"
+	"github.com/rendezvous-events/rendezvous/store/storetest"
 )
 
 // bench is a plane under load.
@@ -31,18 +32,26 @@ type bench struct {
 	setup store.Store // a third, to prepare: on PostgreSQL it waits for no sync
 	http  *http.Client
 	nats  *nats.Conn
+	asked *storetest.Counting // what the node asks of its store
+	once  sync.Once
 }
 
-func start(ctx context.Context, o options, dir string) (*bench, error) {
+func start(ctx context.Context, o options, dir string, change ...func(cfg *node.Config)) (*bench, error) {
 	node.TuneMemory(o.store) // as a main does
 	cfg := config(o, dir)
+	for _, c := range change {
+		c(&cfg)
+	}
+	b := &bench{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 	var own backend.Backend
-	cfg.Wrap = func(b backend.Backend) backend.Backend { own = b; return b }
-	n, err := node.Start(ctx, cfg)
-	if err != nil {
+	cfg.Wrap = func(inner backend.Backend) backend.Backend {
+		own, b.asked = inner, storetest.Count(inner)
+		return b.asked
+	}
+	var err error
+	if b.node, err = node.Start(ctx, cfg); err != nil {
 		return nil, err
 	}
-	b := &bench{o: o, node: n, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 	if err := b.connect(ctx, own); err != nil {
 		b.stop()
 		return nil, err
@@ -82,19 +91,26 @@ type kept struct{ backend.Backend }
 // Close implements [backend.Backend].
 func (kept) Close() error { return nil }
 
-// stop ends what start started, all of it or a part.
+// stop ends what start started, all of it or a part. Idempotent.
 func (b *bench) stop() {
+	b.once.Do(b.end)
+}
+
+func (b *bench) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if b.nats != nil {
 		b.nats.Close()
 	}
+	b.http.CloseIdleConnections()
 	for _, s := range []store.Store{b.store, b.setup} {
 		if s != nil {
 			_ = s.Close()
 		}
 	}
-	_ = b.node.Stop(ctx)
+	if b.node != nil {
+		_ = b.node.Stop(ctx)
+	}
 }
 
 // call posts one verb.
@@ -171,7 +187,11 @@ const queue = "bench"
 
 // started starts n runs of a scenario, by the store's verb.
 func (b *bench) started(ctx context.Context, scenario, queue string, n int) error {
-	t, err := b.setup.Tenant("bench")
+	return startedIn(ctx, b.setup, scenario, queue, n)
+}
+
+func startedIn(ctx context.Context, s store.Store, scenario, queue string, n int) error {
+	t, err := s.Tenant("bench")
 	if err != nil {
 		return err
 	}

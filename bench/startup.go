@@ -28,7 +28,10 @@ import (
 const (
 	storeVariable = "RENDEZVOUS_BENCH_STORE"
 	natsVariable  = "RENDEZVOUS_BENCH_NATS"
+	roleVariable  = "RENDEZVOUS_BENCH_ROLE" // pushWorker, or else what starts are measured of
 )
+
+const pushWorker = "push-worker"
 
 // watched is how long a process is looked at after its start: its walk that reconciles timers begins meanwhile.
 const watched = 20 * time.Second
@@ -100,7 +103,7 @@ func startUp(ctx context.Context, store, dir string, server int) error {
 	if err := conn.Flush(); err != nil {
 		return err
 	}
-	child, out, err := spawn(ctx, store, broker.URL())
+	child, out, err := spawn(ctx, store, broker.URL(), "")
 	if err != nil {
 		return err
 	}
@@ -109,7 +112,7 @@ func startUp(ctx context.Context, store, dir string, server int) error {
 		return err
 	}
 	defer func() { _ = child.Process.Kill(); _ = child.Wait() }() // one that ended is gone
-	ready, err := readyAfter(ctx, out, start)
+	_, took, err := ready(ctx, out, start)
 	if err != nil {
 		return err
 	}
@@ -129,7 +132,7 @@ func startUp(ctx context.Context, store, dir string, server int) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	fmt.Printf("  ready after %s, due timer fired after %s, resident memory then %d MiB\n", ready.Round(time.Millisecond), first.Round(time.Millisecond), resident)
+	fmt.Printf("  ready after %s, due timer fired after %s, resident memory then %d MiB\n", took.Round(time.Millisecond), first.Round(time.Millisecond), resident)
 	fmt.Printf("  in the next %s: resident memory at most %d MiB, processor time %s, PostgreSQL's %s\n", watched, memory(pid, "VmHWM"), processTime(pid)-own, serverTime(server)-theirs)
 	if err := child.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -138,45 +141,48 @@ func startUp(ctx context.Context, store, dir string, server int) error {
 }
 
 // spawn is this program once more, as a process that serves.
-func spawn(ctx context.Context, store, broker string) (*exec.Cmd, io.Reader, error) {
+func spawn(ctx context.Context, store, broker, role string) (*exec.Cmd, io.Reader, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
 	}
 	cmd := exec.CommandContext(ctx, program)
-	cmd.Env = append(os.Environ(), storeVariable+"="+store, natsVariable+"="+broker)
+	cmd.Env = append(os.Environ(), storeVariable+"="+store, natsVariable+"="+broker, roleVariable+"="+role)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	return cmd, out, err
 }
 
 // serve is the life of the child: it tells its admin address when it has started.
-func serve(ctx context.Context, store, broker string) error {
-	cfg := node.Private("bench", "")
-	cfg.Store, cfg.Admin, cfg.EmbeddedDir, cfg.EmbeddedListen = store, "127.0.0.1:0", "", ""
+func serve(ctx context.Context, store, broker, role string) error {
+	cfg := config(options{store: store}, "")
+	cfg.Admin, cfg.Pprof, cfg.EmbeddedDir, cfg.EmbeddedListen = "127.0.0.1:0", true, "", ""
 	cfg.NATS.URL, cfg.NATS.Replicas = broker, 1
 	if open.Kind(store) == "postgres" {
 		cfg.Ingest, cfg.Delivery, cfg.Sweep = nil, false, nil
 	}
+	if role == pushWorker {
+		cfg.Timers = nil
+	}
 	return node.Run(ctx, cfg, func(n *node.Node) { fmt.Println(n.Admin) })
 }
 
-// readyAfter waits until the child says that it is ready.
-func readyAfter(ctx context.Context, out io.Reader, start time.Time) (time.Duration, error) {
-	admin, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return 0, fmt.Errorf("the process ended: %w", err)
+// ready waits until the child says that it is ready, and answers its admin address and how long that took.
+func ready(ctx context.Context, out io.Reader, start time.Time) (admin string, took time.Duration, err error) {
+	if admin, err = bufio.NewReader(out).ReadString('\n'); err != nil {
+		return "", 0, fmt.Errorf("the process ended: %w", err)
 	}
+	admin = "http://" + strings.TrimSpace(admin)
 	for {
-		resp, err := http.Get("http://" + strings.TrimSpace(admin) + "/readyz")
+		resp, err := http.Get(admin + "/readyz")
 		if err == nil {
 			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
-				return time.Since(start), nil
+				return admin, time.Since(start), nil
 			}
 		}
 		if time.Since(start) > time.Minute || ctx.Err() != nil {
-			return 0, errors.Join(errors.New("the process is not ready within a minute"), err, context.Cause(ctx))
+			return "", 0, errors.Join(errors.New("the process is not ready within a minute"), err, context.Cause(ctx))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

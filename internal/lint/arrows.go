@@ -68,6 +68,7 @@ var layers = []layer{
 	{folder: "internal/nodetest", deep: true, every: true, support: true},
 	{folder: "internal/pgtest", deep: true, every: true, support: true},
 	{folder: "internal/rules", deep: true, support: true},
+	{folder: "internal/sink", deep: true, may: domain, support: true},
 	{folder: "internal/soak", deep: true, every: true, support: true},
 	{folder: "internal/testsum", deep: true, support: true},
 	{folder: "internal", deep: true, may: worker},
