@@ -96,7 +96,7 @@ bench: ## measure the whole pipeline, timers and push on this machine (ARGS="-on
 	go run ./bench $(ARGS)
 
 .PHONY: bench-short
-bench-short: ## the same with a tenth of the events and a twentieth of the timers and messages
+bench-short: ## the same with a tenth of the events, a twentieth of the timers and less of push
 	go run ./bench -short $(ARGS)
 
 # How many open waits, and as many live events; beside them there are five times as many consumed events and a tenth of dead letters. Of start-ups: how many timers.

@@ -57,7 +57,7 @@ type options struct {
 
 func main() {
 	o := options{}
-	flag.BoolVar(&o.short, "short", false, "a tenth of the events, a twentieth of the timers and of the messages that are pushed")
+	flag.BoolVar(&o.short, "short", false, "a tenth of the events, a twentieth of the timers, a fortieth of the messages that are pushed")
 	flag.IntVar(&o.events, "events", 100_000, "events of 256 bytes, one run and one wait each")
 	flag.IntVar(&o.callers, "callers", 32, "concurrent callers of RegisterWait, events first")
 	flag.IntVar(&o.rate, "rate", 1000, "events a second of the latency scenario")
@@ -76,7 +76,8 @@ func main() {
 	embedded := flag.Bool("embedded", false, "measure the embedded store, in a folder of its own")
 	flag.Parse()
 	if o.short {
-		o.events, o.timers, o.seconds, o.pushed, o.idle = o.events/10, o.timers/20, o.seconds/4, o.pushed/20, o.idle/20
+		o.events, o.timers, o.seconds = o.events/10, o.timers/20, o.seconds/4
+		o.pushed, o.hooks, o.idle = o.pushed/40, o.hooks/5, o.idle/100
 	}
 	if *embedded {
 		o.store = "sqlite:"

@@ -13,7 +13,7 @@ import (
 
 const (
 	claimable = 256 // registrations that are due
-	claims    = 50
+	claims    = 30
 )
 
 // pushClaims measures what the worker asks when it looks for what is due, before and after the store is filled with registrations that are idle or parked.

@@ -66,7 +66,7 @@ func pushIsolation(ctx context.Context, b *bench) error {
 	for round := range rounds {
 		for i, d := range disturbances {
 			took, err := p.disturbed(ctx, d, round, func() (samples, error) {
-				n := noteRate * p.o.seconds / rounds
+				n := p.o.notes(rounds)
 				if err := w.write(ctx, n, true); err != nil {
 					return nil, err
 				}

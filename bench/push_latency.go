@@ -22,6 +22,14 @@ const (
 	followed = 150
 )
 
+// notes are how many records fill a part of the bench's seconds; of a short run a quarter of it.
+func (o options) notes(part int) int {
+	if o.short {
+		part *= 4
+	}
+	return max(1, noteRate*o.seconds/part)
+}
+
 // writer writes to the runs of a scenario, one record after the other in each.
 type writer struct {
 	b        *bench
@@ -143,7 +151,7 @@ func pushLatency(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		n := noteRate * p.o.seconds / 2
+		n := p.o.notes(2)
 		if err := w.write(ctx, n, way.told); err != nil {
 			return err
 		}

@@ -144,6 +144,9 @@ func pushMemory(ctx context.Context, b *bench) error {
 	defer p.kill()
 	began := time.Now()
 	half := time.Duration(b.o.seconds) * time.Second / 2
+	if b.o.short {
+		half /= 2
+	}
 	if err := pause(ctx, half); err != nil {
 		return err
 	}
