@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,16 +60,27 @@ func (p *pod) drain() error {
 	return p.cmd.Wait()
 }
 
-// goroutines and descriptors are how many it has; 0 where that cannot be told.
-func (p *pod) goroutines() (n int) {
-	resp, err := http.Get(p.admin + "/debug/pprof/goroutine?debug=1")
+// flying, goroutines and descriptors are how many it has; 0 where that cannot be told.
+func (p *pod) flying() int { return p.told("/metrics", "rendezvous_push_inflight") }
+
+func (p *pod) goroutines() int {
+	return p.told("/debug/pprof/goroutine?debug=1", "goroutine profile: total")
+}
+
+// told is the number at the end of the first line on a page of its admin address that begins so.
+func (p *pod) told(page, begin string) (n int) {
+	resp, err := http.Get(p.admin + page)
 	if err != nil {
 		return 0
 	}
 	defer resp.Body.Close()
-	line, _ := bufio.NewReader(resp.Body).ReadString('\n')
-	_, _ = fmt.Sscanf(line, "goroutine profile: total %d", &n)
-	return n
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if line := lines.Text(); strings.HasPrefix(line, begin) {
+			n, _ = strconv.Atoi(line[strings.LastIndexByte(line, ' ')+1:])
+			return n
+		}
+	}
+	return 0
 }
 
 func (p *pod) descriptors() int {
@@ -110,7 +122,7 @@ func pushMemory(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer s.Close()
-	var flying, most, posts atomic.Int64
+	var posts atomic.Int64
 	n, closing := b.o.hooks, make(chan struct{})
 	to := make([]*sink.Sink, n)
 	defer func() {
@@ -124,8 +136,6 @@ func pushMemory(ctx context.Context, b *bench) error {
 	for i := range to {
 		if to[i], err = sink.Listen(func(w io.Writer, r sink.Request) error {
 			posts.Add(1)
-			most.Store(max(most.Load(), flying.Add(1)))
-			defer flying.Add(-1)
 			return hostile(i, w, closing)
 		}); err != nil {
 			return err
@@ -150,13 +160,13 @@ func pushMemory(ctx context.Context, b *bench) error {
 	if err := pause(ctx, half); err != nil {
 		return err
 	}
-	goroutines, descriptors, before := p.goroutines(), p.descriptors(), posts.Load()
+	flying, goroutines, descriptors, before := p.flying(), p.goroutines(), p.descriptors(), posts.Load()
 	if err := pause(ctx, half); err != nil {
 		return err
 	}
 	pid := p.cmd.Process.Pid
 	fmt.Printf("  resident memory of a push-worker, %d slow receivers, %d in flight: at most %d MiB (of the budget of 256), now %d MiB, load average %s\n",
-		n, most.Load(), memory(pid, "VmHWM"), memory(pid, "VmRSS"), loadAverage())
+		n, max(flying, p.flying()), memory(pid, "VmHWM"), memory(pid, "VmRSS"), loadAverage())
 	fmt.Printf("  %d attempts in %s: goroutines %d, descriptors %d; %d attempts before: %d and %d\n", posts.Load(), time.Since(began).Round(time.Second),
 		p.goroutines(), p.descriptors(), posts.Load()-before, goroutines, descriptors)
 	return nil
