@@ -16,94 +16,91 @@ const (
 	claims    = 30
 )
 
-// pushClaims measures what the worker asks when it looks for what is due, before and after the store is filled with registrations that are idle or parked.
+// pushClaims measures what the worker asks when it looks for what is due: in a store that has nothing else, and, by turns, in one that is full of registrations that are
+// idle or parked.
 func pushClaims(ctx context.Context, b *bench) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
-	at, err := b.o.database(ctx, "push_claims")
-	if err != nil {
-		return err
-	}
-	if err := fillPushes(ctx, at, 0); err != nil { // and so makes the tables
-		return err
-	}
-	none, some, err := claimed(ctx, at, true)
-	if err != nil {
-		return err
-	}
+	var claimers [2]claimer
 	start := time.Now()
-	if err := fillPushes(ctx, at, b.o.idle); err != nil {
-		return err
+	for i := range claimers {
+		at, err := b.o.database(ctx, fmt.Sprint("push_claims_", i))
+		if err != nil {
+			return err
+		}
+		if err := fillPushes(ctx, at, i*b.o.idle); err != nil { // which makes the tables too
+			return err
+		}
+		s, err := open.Open(ctx, at, open.Options{Clock: clock.System, Shards: rendezvous.DefaultShards})
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		if err := claimables(ctx, s); err != nil {
+			return err
+		}
+		claimers[i].store = s
 	}
 	fmt.Printf("  %d idle and %d parked registrations written in %s\n", b.o.idle, b.o.idle/10, time.Since(start).Round(time.Second))
-	noneBeside, someBeside, err := claimed(ctx, at, false)
-	if err != nil {
-		return err
+	for range claims {
+		for i := range claimers {
+			if err := claimers[i].round(ctx); err != nil {
+				return err
+			}
+		}
 	}
+	bare, beside := claimers[0], claimers[1]
 	for _, c := range [...]struct {
-		what           string
-		before, beside samples
-	}{{"nothing is due", none, noneBeside}, {fmt.Sprint(claimable, " are due, and their release"), some, someBeside}} {
-		fmt.Printf("  claim where %s: p50 %s p99 %s, beside them p50 %s p99 %s, ratio of p50 %.2f\n", c.what, c.before.at(50), c.before.at(99),
-			c.beside.at(50), c.beside.at(99), float64(c.beside.at(50))/float64(c.before.at(50)))
+		what         string
+		bare, beside samples
+	}{{"nothing is due", bare.none, beside.none}, {fmt.Sprint(claimable, " are due, and their release"), bare.some, beside.some}} {
+		fmt.Printf("  claim where %s: p50 %s p99 %s, beside them p50 %s p99 %s, ratio of p50 %.2f\n", c.what, c.bare.at(50), c.bare.at(99),
+			c.beside.at(50), c.beside.at(99), float64(c.beside.at(50))/float64(c.bare.at(50)))
 	}
 	return nil
 }
 
-// claimed claims and gives back, again and again. The first time it makes the registrations that are due; for a claim of nothing they are somebody else's.
-func claimed(ctx context.Context, at string, first bool) (none, some samples, err error) {
-	s, err := open.Open(ctx, at, open.Options{Clock: clock.System, Shards: rendezvous.DefaultShards})
+// claimer claims all that is due, and then, while it holds that, nothing.
+type claimer struct {
+	store      store.Store
+	asked      int
+	none, some samples
+}
+
+func (c *claimer) round(ctx context.Context) error {
+	start := time.Now()
+	got, err := c.claim(ctx, claimable)
 	if err != nil {
-		return nil, nil, err
-	}
-	defer s.Close()
-	if first {
-		if err := claimables(ctx, s); err != nil {
-			return nil, nil, err
-		}
-	}
-	n := 0
-	claim := func(owner string) (store.ClaimedPushes, error) {
-		n++
-		return s.ClaimPushes(ctx, store.ClaimPush{
-			Namespace: rendezvous.PushCaller, Owner: owner, Request: fmt.Sprint(at[:8], n, first), Limit: claimable, PerGate: claimable, Lease: time.Hour,
-		})
-	}
-	var got store.ClaimedPushes
-	release := func() error {
-		items := make([]store.PushSettlement, len(got.Pushes))
-		for i, p := range got.Pushes {
-			items[i] = store.PushSettlement{
-				PushItem: store.PushItem{Tenant: p.Tenant, PushKey: p.Key()}, Token: p.Token, Name: fmt.Sprint(n), Do: store.PushRelease, Why: store.ReleasePage,
-			}
-		}
-		_, err := s.SettlePushes(ctx, items)
 		return err
 	}
-	for range claims {
-		start := time.Now()
-		if got, err = claim("bench/some"); err != nil {
-			return nil, nil, err
-		}
-		if len(got.Pushes) != claimable {
-			return nil, nil, fmt.Errorf("%d registrations were claimed, not %d", len(got.Pushes), claimable)
-		}
-		if err := release(); err != nil {
-			return nil, nil, err
-		}
-		some = append(some, time.Since(start))
+	took := time.Since(start)
+	start = time.Now()
+	if _, err := c.claim(ctx, 0); err != nil {
+		return err
 	}
-	if got, err = claim("bench/some"); err != nil {
-		return nil, nil, err
-	}
-	for range claims {
-		start := time.Now()
-		if nothing, err := claim("bench/none"); err != nil || len(nothing.Pushes) > 0 {
-			return nil, nil, fmt.Errorf("%d registrations were claimed where nothing is due: %w", len(nothing.Pushes), err)
+	c.none = append(c.none, time.Since(start))
+	items := make([]store.PushSettlement, len(got))
+	for i, p := range got {
+		items[i] = store.PushSettlement{
+			PushItem: store.PushItem{Tenant: p.Tenant, PushKey: p.Key()}, Token: p.Token, Name: fmt.Sprint(c.asked), Do: store.PushRelease, Why: store.ReleasePage,
 		}
-		none = append(none, time.Since(start))
 	}
-	return none, some, release()
+	start = time.Now()
+	_, err = c.store.SettlePushes(ctx, items)
+	c.some = append(c.some, took+time.Since(start))
+	return err
+}
+
+// claim expects so many registrations.
+func (c *claimer) claim(ctx context.Context, n int) ([]store.ClaimedPush, error) {
+	c.asked++
+	got, err := c.store.ClaimPushes(ctx, store.ClaimPush{
+		Namespace: rendezvous.PushCaller, Owner: "bench", Request: fmt.Sprint(c.asked), Limit: claimable, PerGate: claimable, Lease: time.Hour,
+	})
+	if err == nil && len(got.Pushes) != n {
+		err = fmt.Errorf("%d registrations were claimed where %d are due", len(got.Pushes), n)
+	}
+	return got.Pushes, err
 }
 
 // claimables makes the registrations that are due, of as many runs, each with one record to send.
