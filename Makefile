@@ -79,17 +79,19 @@ format: ## write every Go file in the form that lint wants
 	go run $(GOFUMPT) -w .
 
 .PHONY: soak
-soak: ## kill every worker, broker and PostgreSQL at random under load for 200 rounds and 20,000 timers, clocks askew, then check that nothing was lost, doubled or early
+soak: ## kill every worker, broker and PostgreSQL at random under load for 200 rounds and 20,000 timers, clocks askew, and push-workers for 300, then check that nothing was lost, doubled or early
 	go run ./internal/soak -rounds 200 -timers 20000 $(ARGS)
+	go run ./internal/soak -push -rounds 300 $(ARGS)
 
 .PHONY: soak-embedded
 soak-embedded: ## kill the one process of `rendezvous up` for 1,000 rounds, on its embedded store and NATS server
 	go run ./internal/soak -embedded -rounds 1000 $(ARGS)
 
 .PHONY: soak-short
-soak-short: ## both for a while: two minutes in all
-	go run ./internal/soak -duration 60s -timer-rate 60 $(ARGS)
-	go run ./internal/soak -embedded -duration 20s -timer-rate 30 $(ARGS)
+soak-short: ## all three for a while: two minutes in all
+	go run ./internal/soak -duration 35s -timer-rate 60 $(ARGS)
+	go run ./internal/soak -push -duration 15s $(ARGS)
+	go run ./internal/soak -embedded -duration 10s -timer-rate 30 $(ARGS)
 
 .PHONY: bench
 bench: ## measure the whole pipeline, timers and push on this machine (ARGS="-only push" for a part)

@@ -58,6 +58,9 @@ type chaos struct {
 	rounds atomic.Int64
 	ledger *ledger
 
+	asleep   atomic.Pointer[process] // the push-worker that stands still for long; nil: none does
+	sleeping sync.WaitGroup
+
 	mu    sync.Mutex
 	kills map[string]int
 }
@@ -75,11 +78,14 @@ func (c *chaos) count(what string) {
 
 // run goes through rounds until there were enough of them and the load has done its part, or ctx ends. An error is a part of the plane that did not come back.
 func (c *chaos) run(ctx context.Context, rounds int, enough func() bool) error {
+	awake, wake := context.WithCancel(ctx)
+	defer c.sleeping.Wait()
+	defer wake()
 	for int(c.rounds.Load()) < rounds || rounds == 0 || !enough() {
 		if !pause(ctx, c.upTo(beforeKill)) {
 			return nil
 		}
-		if err := c.round(context.WithoutCancel(ctx)); err != nil {
+		if err := c.round(context.WithoutCancel(ctx), awake); err != nil {
 			return fmt.Errorf("round %d: %w", c.rounds.Load(), err)
 		}
 	}
@@ -88,8 +94,12 @@ func (c *chaos) run(ctx context.Context, rounds int, enough func() bool) error {
 
 func (c *chaos) upTo(d time.Duration) time.Duration { return time.Duration(c.rng.Int64N(int64(d))) }
 
-func (c *chaos) round(ctx context.Context) error {
+// round does one thing to the plane; what it leaves asleep sleeps until awake ends at most.
+func (c *chaos) round(ctx, awake context.Context) error {
 	c.rounds.Add(1)
+	if len(c.plane.pushers) > 0 {
+		return c.upset(ctx, awake)
+	}
 	switch r := c.rng.Float64(); {
 	case r < shareDelete/2:
 		return c.deleteStreams(ctx)

@@ -8,6 +8,13 @@
 // With -embedded there is one process to kill, `rendezvous up` on its own store and its own NATS server, whose streams go with some of its lives. What is judged then
 // is a copy of its store in PostgreSQL: a backup taken in use, moved there, for each look another one.
 //
+// With -push there are two push-workers instead of the timer-workers, and they are what is killed, frozen, told to end and brought back, one or both; at times one
+// stands still for longer than its send leases last while the rounds go on. At times the broker, PostgreSQL, its sessions or the streams go. The load is runs with
+// registrations, whose receiver is in this process and misbehaves, each registration in a way of its own: it fails, asks for patience, answers slowly, cuts the
+// connection off behind what it took, hangs, is gone. Registrations are made, given other keys, parked, unparked and deleted among the records. Judged is each by
+// itself, by what its receiver saw and what was seen of its row: all messages, in order, one at a time, each behind the 2xx of the one before; again only what the
+// contract lets come again, and counted by its cause; no cursor moved back or past what had no 2xx; nobody parked who did not deserve it, and nothing sent to who was.
+//
 // # Time
 //
 // Beside events and waits the load arms timers and deadlines (-timers, -timer-rate), and lets everything that can happen to one happen about when it is due: events,

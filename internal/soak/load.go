@@ -32,15 +32,18 @@ type load struct {
 	pace   *rate.Limiter // of events
 	seed   uint64
 	next   atomic.Uint64
+	hooks  *hooks // nil but in the push shape
 
 	timers  int           // armings to make
 	arming  *rate.Limiter // their pace
 	armings atomic.Int64
+
+	enoughTold <-chan struct{} // closed when no case is to begin any more
 }
 
-func newLoad(all []*access, l *ledger, o options) *load {
+func newLoad(all []*access, l *ledger, s *hooks, o options) *load {
 	per := func(second int) *rate.Limiter { return rate.NewLimiter(rate.Limit(second), max(second/4, 1)) }
-	return &load{access: all, ledger: l, pace: per(o.rate), seed: o.seed, timers: o.timers, arming: per(o.timerRate)}
+	return &load{access: all, ledger: l, hooks: s, pace: per(o.rate), seed: o.seed, timers: o.timers, arming: per(o.timerRate)}
 }
 
 // enough says that all timers are armed.
@@ -48,22 +51,24 @@ func (l *load) enough() bool { return l.armings.Load() >= int64(l.timers) }
 
 // run tells cases until none is to begin any more, and returns when all are told. cut ends those under way.
 func (l *load) run(begin, cut context.Context) {
+	l.enoughTold = begin.Done()
 	var telling sync.WaitGroup
-	for range atOnce {
-		telling.Go(func() {
-			for begin.Err() == nil && cut.Err() == nil {
-				n := l.next.Add(1)
-				l.tell(cut, n, rand.New(rand.NewPCG(l.seed, n+1000)))
-			}
-		})
+	tell := func(atOnce int, enough func() bool, one func(ctx context.Context, n uint64, rng *rand.Rand)) {
+		for range atOnce {
+			telling.Go(func() {
+				for begin.Err() == nil && cut.Err() == nil && !enough() {
+					n := l.next.Add(1)
+					one(cut, n, rand.New(rand.NewPCG(l.seed, n+1000)))
+				}
+			})
+		}
 	}
-	for range timelyAtOnce {
-		telling.Go(func() {
-			for begin.Err() == nil && cut.Err() == nil && !l.enough() {
-				n := l.next.Add(1)
-				l.tellTimely(cut, n, rand.New(rand.NewPCG(l.seed, n+1000)))
-			}
-		})
+	never := func() bool { return false }
+	if l.hooks != nil {
+		tell(followedAtOnce, never, l.tellFollowed)
+	} else {
+		tell(atOnce, never, l.tell)
+		tell(timelyAtOnce, l.enough, l.tellTimely)
 	}
 	telling.Wait()
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 )
 
 // alarming is what no worker may say, whatever is done to it: errors are what an operator has to look at, trouble that passes by itself is a warning.
@@ -37,7 +36,7 @@ func (p *plane) onTime() (found []error) {
 	if p.embedded {
 		return nil
 	}
-	for _, w := range slices.Concat(p.workers, p.firers) {
+	for _, w := range p.pods() {
 		if text, err := os.ReadFile(w.log); err != nil || !bytes.Contains(text, []byte("its clock is off by")) {
 			found = append(found, fmt.Errorf("the clock of %s is not off: %w", w.name, cmp.Or(err, errors.New("its log says nothing of it"))))
 		}

@@ -24,6 +24,7 @@ type options struct {
 	keep     bool
 	race     bool
 	embedded bool
+	push     bool
 
 	timers    int // armings
 	timerRate int
@@ -52,10 +53,14 @@ func main() {
 	flag.BoolVar(&o.keep, "keep", false, "keep the logs also when nothing was found")
 	flag.BoolVar(&o.race, "race", false, "build the workers with the race detector; they are several times slower then")
 	flag.BoolVar(&o.embedded, "embedded", false, "kill the one process of rendezvous up, on its embedded store and NATS server")
+	flag.BoolVar(&o.push, "push", false, "unseat push-workers, and look what their receivers got")
 	flag.Parse()
-	if flag.NArg() > 0 || o.rounds < 0 || o.duration < 0 || o.rate < 1 || o.timers < 0 || o.timerRate < 1 {
+	if flag.NArg() > 0 || o.rounds < 0 || o.duration < 0 || o.rate < 1 || o.timers < 0 || o.timerRate < 1 || o.push && o.embedded {
 		flag.Usage()
 		os.Exit(2)
+	}
+	if o.push {
+		o.timers = 0
 	}
 	if o.rounds == 0 && o.duration == 0 {
 		o.rounds = defaultRounds

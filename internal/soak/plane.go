@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -41,11 +42,13 @@ var shortened = []string{"--nats-ack-wait=2s", "--nats-replicas=1", "--drain=20s
 type plane struct {
 	folder   string // logs, programs, the broker's files
 	embedded bool   // one process is the plane, its store too
+	push     bool   // it is there for its push-workers
 	guard    *guard
 	cluster  *pgtest.Cluster
 	broker   *process
 	workers  []*process // all but
 	firers   []*process // the timer-workers
+	pushers  []*process // and the push-workers, which are there in the push shape alone
 	doors    []string   // addresses of the request door
 	admins   map[string]string
 	natsURL  string
@@ -62,7 +65,7 @@ type plane struct {
 
 // startPlane brings everything up and answers when all of it works.
 func startPlane(ctx context.Context, folder string, o options) (p *plane, err error) {
-	p = &plane{folder: folder, embedded: o.embedded, admins: map[string]string{}, http: &http.Client{Timeout: probing}, counters: newCounters()}
+	p = &plane{folder: folder, embedded: o.embedded, push: o.push, admins: map[string]string{}, http: &http.Client{Timeout: probing}, counters: newCounters()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.end())
@@ -108,10 +111,16 @@ func (p *plane) build(ctx context.Context, race bool) error {
 	if race {
 		args = append(args, "-race")
 	}
-	programs := []string{module + "ingest", module + "delivery-worker", module + "timer-worker", module + "sweeper"}
-	if p.embedded {
+	programs := []string{module + "ingest", module + "delivery-worker", module + "sweeper"}
+	switch {
+	case p.embedded:
 		programs = []string{module + "rendezvous"}
-	} else {
+	case p.push:
+		programs = append(programs, module+"push-worker")
+	default:
+		programs = append(programs, module+"timer-worker")
+	}
+	if !p.embedded {
 		args = append(args, "-tags=skewed") // see clock.SkewVariable
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, programs...)...)
@@ -169,8 +178,19 @@ func (p *plane) design() error {
 		admins = admins[1:]
 		return w
 	}
+	var targets []string // of whoever takes registrations or delivers them
+	if p.push {
+		targets = []string{"--push-dev-loopback", "--push-caller-hosts=" + strings.Join(granted(), ",")}
+	}
 	for i, door := range p.doors {
-		p.workers = append(p.workers, worker("ingest", i, "--http="+door), worker("delivery-worker", i), worker("sweeper", i, "--sweep-tick=500ms", "--sweep-woken=1s"))
+		p.workers = append(p.workers, worker("ingest", i, append(targets, "--http="+door)...), worker("delivery-worker", i),
+			worker("sweeper", i, "--sweep-tick=500ms", "--sweep-woken=1s"))
+	}
+	if p.push {
+		for i := range workers {
+			p.pushers = append(p.pushers, worker("push-worker", i, append(targets, "--push-lease="+pushLease.String(), "--push-poll=1s")...))
+		}
+		return nil
 	}
 	for i := range firing {
 		p.firers = append(p.firers, worker("timer-worker", i))
@@ -200,9 +220,12 @@ func (p *plane) designOne(taken map[int]bool, listen string) error {
 
 func (p *plane) dataFolder() string { return filepath.Join(p.folder, "data") }
 
+// pods are its workers.
+func (p *plane) pods() []*process { return slices.Concat(p.workers, p.firers, p.pushers) }
+
 // processes are all of the plane, the broker first where it is one of its own.
 func (p *plane) processes() []*process {
-	all := slices.Concat(p.workers, p.firers)
+	all := p.pods()
 	if p.broker != nil {
 		all = slices.Insert(all, 0, p.broker)
 	}
@@ -282,7 +305,7 @@ func (p *plane) up(ctx context.Context) error {
 
 // stopWorkers ends the workers as an operator would.
 func (p *plane) stopWorkers() error {
-	workers := slices.Concat(p.workers, p.firers)
+	workers := p.pods()
 	errs := make([]error, len(workers))
 	var all sync.WaitGroup
 	for i, w := range workers {
@@ -298,7 +321,7 @@ func (p *plane) end() error {
 	if p.nats != nil {
 		p.nats.Close()
 	}
-	for _, w := range slices.Concat(p.workers, p.firers) {
+	for _, w := range p.pods() {
 		errs = append(errs, w.Kill())
 	}
 	if p.broker != nil {

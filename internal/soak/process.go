@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -37,6 +38,9 @@ type process struct {
 
 // Name implements victim.
 func (p *process) Name() string { return p.name }
+
+// program is what runs in it.
+func (p *process) program() string { return strings.TrimRight(p.name, "-0123456789") }
 
 // Start begins a life; nothing when one goes on.
 func (p *process) Start() error {

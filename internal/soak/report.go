@@ -31,7 +31,6 @@ func (s *soak) tell(ctx context.Context) {
 // print writes the summary.
 func (s *soak) print(f figures, p punctuality) {
 	request, stream := s.ledger.byDoor()
-	line := func(name, format string, args ...any) { fmt.Printf("  %-28s %s\n", name, fmt.Sprintf(format, args...)) }
 	line("rounds", "%d in %s", s.chaos.rounds.Load(), s.killing.Round(time.Second))
 	line("kills", "%s", list(s.chaos.kills))
 	line("events accepted", "%d (request door %d, stream door %d)", request+stream, request, stream)
@@ -40,8 +39,13 @@ func (s *soak) print(f figures, p punctuality) {
 	s.ledger.mu.Lock()
 	line("sent again", "%d answered duplicate, %d published again, %d forgeries refused", s.ledger.duplicates, s.ledger.resent, s.ledger.conflicts)
 	line("longest silence", "request door %s, stream door %s", s.ledger.silence[requestDoor].Round(10*time.Millisecond), s.ledger.silence[streamDoor].Round(10*time.Millisecond))
-	line("leases left to run out", "%d by the drivers that died", s.ledger.abandoned)
+	abandoned := s.ledger.abandoned
 	s.ledger.mu.Unlock()
+	line("time to settle", "%s until every driven run completed (%d notices hurried), then %s", s.settled[0].Round(10*time.Millisecond), s.hurried, s.settled[1].Round(10*time.Millisecond))
+	if s.hooks != nil { // nobody drives, nothing fires
+		return
+	}
+	line("leases left to run out", "%d by the drivers that died", abandoned)
 	line("armings", "%s", p.outcomes)
 	line("fired late by", "%s", p.lateness)
 	for _, o := range p.takeovers {
@@ -53,7 +57,11 @@ func (s *soak) print(f figures, p punctuality) {
 	line("retries from memory", "%s", list(c.by("rendezvous_delivery_retries_total", "outcome")))
 	line("repaired by passes", "%s", list(c.by("rendezvous_sweep_rows_total", "pass")))
 	line("in trouble", "%d waits quarantined, %d events with failed offers, %d reclaims in a row at most", f.quarantined, f.failed, f.reclaims)
-	line("time to settle", "%s until every driven run completed (%d notices hurried), then %s", s.settled[0].Round(10*time.Millisecond), s.hurried, s.settled[1].Round(10*time.Millisecond))
+}
+
+// line is one of the summary.
+func line(name, format string, args ...any) {
+	fmt.Printf("  %-28s %s\n", name, fmt.Sprintf(format, args...))
 }
 
 // list is counts by name, in the order of names.

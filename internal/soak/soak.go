@@ -31,6 +31,7 @@ type soak struct {
 	plane  *plane
 	ledger *ledger
 	chaos  *chaos
+	hooks  *hooks // nil but in the push shape
 
 	access    []*access
 	executors []*client.Executor
@@ -38,11 +39,17 @@ type soak struct {
 	settled   [2]time.Duration // runs completed; claims and leases gone
 	hurried   int              // notices made due, see complete
 	killing   time.Duration
+
+	unwatch   func() // ends the watch over registrations
+	delivered time.Duration
 }
 
 func newSoak(o options, p *plane) *soak {
 	s := &soak{options: o, plane: p, ledger: newLedger()}
 	s.ledger.failOver = o.failOver
+	if o.push {
+		s.hooks = newHooks(s.ledger)
+	}
 	s.chaos = newChaos(p, s.ledger, o.seed, s.say)
 	return s
 }
@@ -63,6 +70,13 @@ func (s *soak) run(ctx context.Context) error {
 	watch.Go(func() { s.tell(watching) })
 	if err := s.employ(); err != nil {
 		return errors.Join(err, s.dismiss())
+	}
+	if s.hooks != nil {
+		leave, err := s.follow(watching)
+		if err != nil {
+			return errors.Join(err, s.dismiss())
+		}
+		defer func() { s.keep("stopping the receiver", leave()) }()
 	}
 	if err := s.underLoad(ctx); err != nil {
 		return errors.Join(err, s.dismiss())
@@ -92,6 +106,9 @@ func (s *soak) employ() (err error) {
 	if s.access, err = s.plane.clients(log); err != nil {
 		return err
 	}
+	if s.hooks != nil { // its runs nobody drives
+		return nil
+	}
 	if s.executors, err = executors(s.access, log); err != nil {
 		return err
 	}
@@ -119,7 +136,7 @@ func (s *soak) dismiss() error {
 
 // underLoad kills while the load goes on, then lets every case under way be told to its end.
 func (s *soak) underLoad(ctx context.Context) error {
-	l := newLoad(s.access, s.ledger, s.options)
+	l := newLoad(s.access, s.ledger, s.hooks, s.options)
 	begin, enough := context.WithCancel(ctx)
 	defer enough()
 	cut, cutOff := context.WithCancel(ctx)
@@ -129,6 +146,9 @@ func (s *soak) underLoad(ctx context.Context) error {
 	defer func() { <-told }()
 	defer cutOff()
 
+	if s.hooks != nil {
+		s.hooks.beCalm(ctx)
+	}
 	started := time.Now()
 	err := s.kill(ctx, l)
 	s.killing = time.Since(started)
@@ -182,9 +202,14 @@ func (s *soak) probe(ctx context.Context, l *load) {
 	durables := map[string]string{n.InboxDurable(): n.Inbox()}
 	for i := range messaging.Partitions {
 		durables[n.MatchDurable(i)] = n.Match()
+		if s.hooks != nil {
+			durables[n.PushDurable(i)] = n.Push()
+		}
 	}
 	for _, t := range tenants {
-		durables[n.ResumeDurable(t, queueDriven)] = n.Resume()
+		if s.hooks == nil { // else nobody drives
+			durables[n.ResumeDurable(t, queueDriven)] = n.Resume()
+		}
 	}
 	for durable, stream := range durables {
 		for {
@@ -202,6 +227,11 @@ func (s *soak) probe(ctx context.Context, l *load) {
 
 // rest lets the plane repair what is left: first with drivers, until every driven run has completed, then without.
 func (s *soak) rest(ctx context.Context, v *verifier) (err error) {
+	if s.hooks != nil {
+		if err := s.deliver(ctx); err != nil {
+			return errors.Join(err, s.dismiss())
+		}
+	}
 	err = s.complete(ctx, v)
 	s.keep("stopping the drivers", s.dismiss())
 	if err != nil {
@@ -253,9 +283,13 @@ func (s *soak) judge(ctx context.Context, v *verifier) error {
 		return err
 	}
 	s.print(f, late)
+	pushed, err := s.judgePushes(ctx, v)
+	if err != nil {
+		return err
+	}
 	s.plane.mu.Lock()
 	defer s.plane.mu.Unlock()
-	errs := slices.Concat(s.plane.alarms(), s.plane.onTime(), s.plane.died)
+	errs := slices.Concat(s.plane.alarms(), s.plane.onTime(), s.plane.died, pushed)
 	for _, b := range s.ledger.broken[:min(len(s.ledger.broken), 5*shown)] {
 		errs = append(errs, errors.New(b))
 	}

@@ -57,23 +57,26 @@ func (c *chaos) unseatSome(ctx context.Context, rng *rand.Rand, some []*process)
 	return c.end(ctx, killed, (*process).Kill, some[:1], away)
 }
 
-// end ends timer-workers and brings them back.
+// end ends workers and brings them back.
 func (c *chaos) end(ctx context.Context, what string, end func(*process) error, some []*process, away time.Duration) error {
+	if err := c.away(what, end, some); err != nil {
+		return err
+	}
+	pause(ctx, away)
+	return each(victims(some), func(v victim) error { return v.Restart(ctx) })
+}
+
+// away ends workers.
+func (c *chaos) away(what string, end func(*process) error, some []*process) error {
 	began := time.Now()
 	for _, w := range some {
-		c.count("timer-worker " + what)
+		c.count(w.program() + " " + what)
 		c.say("%s is %s", w.name, what)
 		if err := end(w); err != nil {
 			return err
 		}
 	}
 	c.ledger.disturbed(what, began)
-	pause(ctx, away)
-	for _, w := range some {
-		if err := w.Start(); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
