@@ -51,6 +51,28 @@ func TestLockedRowsArePassedOver(t *testing.T) {
 	}
 }
 
+// A pod that stands still in the middle of a transaction, frozen as it were, holds its rows for less time than others wait for a lock. What it did is undone.
+func TestWhoStandsStillHoldsItsRowsForSeconds(t *testing.T) {
+	url := analyzed.Database(t)
+	b := open(t, url)
+	defer b.Close()
+	err := b.Update(t.Context(), "test", func(ctx context.Context, still backend.Tx) error {
+		if rows, err := still.TryLockWorkflows(ctx, []backend.WorkflowKey{live1}); err != nil || len(rows) != 1 {
+			t.Fatal(rows, err)
+		}
+		return b.Update(ctx, "test", func(ctx context.Context, other backend.Tx) error {
+			rows, err := other.LockWorkflows(ctx, []backend.WorkflowKey{live1})
+			if err != nil || len(rows) != 1 {
+				t.Errorf("the workflow was not free: %v, %v", rows, err)
+			}
+			return err
+		})
+	})
+	if err == nil {
+		t.Error("what it did was committed, although others had its rows")
+	}
+}
+
 // S1 and S8: one look for unmet events goes over a slice of what is live, however much that is, and says where the next begins.
 func TestUnmetEventsLookAtASliceAtATime(t *testing.T) {
 	url := small.Database(t)

@@ -31,7 +31,7 @@ type Config struct {
 	MaxConns         int           // connections of the pool; a verb holds one while it runs. Default 16
 	StatementTimeout time.Duration // of one statement, waits for locks included. Default 30 s
 	LockTimeout      time.Duration // of one wait for a lock. Default 10 s
-	IdleTimeout      time.Duration // after which the server ends a session that sits in a transaction. Default 60 s
+	IdleTimeout      time.Duration // after which the server ends a session that sits in a transaction: a pod that stands still holds its rows no longer. Default 5 s
 	EndTimeout       time.Duration // for the answer of COMMIT or ROLLBACK once the caller has gone. Default 10 s
 	Tracer           pgx.QueryTracer
 
@@ -54,7 +54,7 @@ func (c Config) withDefaults() Config {
 		value *time.Duration
 		def   time.Duration
 	}{
-		{&c.StatementTimeout, 30 * time.Second}, {&c.LockTimeout, 10 * time.Second}, {&c.IdleTimeout, time.Minute}, {&c.EndTimeout, 10 * time.Second},
+		{&c.StatementTimeout, 30 * time.Second}, {&c.LockTimeout, 10 * time.Second}, {&c.IdleTimeout, 5 * time.Second}, {&c.EndTimeout, 10 * time.Second},
 	} {
 		if *d.value == 0 {
 			*d.value = d.def
