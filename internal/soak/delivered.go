@@ -17,7 +17,7 @@ const (
 	pushLease  = 40 * time.Second // push.lease
 	frozenFor  = pushLease / 2    // a lease has two thirds of its length left at least: who stands still for less comes back to it
 	flushed    = 2 * time.Second  // an acceptance is acknowledged after so long,
-	flushedYet = 15 * time.Second // where the store was away, so long
+	flushedYet = 15 * time.Second // where the store was away or rows were held, so long
 	lostLimit  = 5                // push.lost_limit
 )
 
@@ -186,9 +186,9 @@ func mostOf(u disturbance) int {
 	return unflushed + 1 // two workers had it: what was not acknowledged, and the one under way
 }
 
-// flushing is how long an acceptance may wait to be acknowledged.
+// flushing is how long an acceptance may wait to be acknowledged. Who is frozen in the middle of a transaction holds its rows for a while.
 func (v *verdict) flushing(at time.Time) time.Duration {
-	if v.upset(at.Add(-flushed), at.Add(flushed), storeAway) {
+	if v.upset(at.Add(-flushed), at.Add(flushed), storeAway, frozen) {
 		return flushedYet
 	}
 	return flushed
