@@ -16,7 +16,7 @@ const (
 	unflushed  = 16               // push.unflushed: accepted and not acknowledged
 	pushLease  = 40 * time.Second // push.lease
 	frozenFor  = pushLease / 2    // a lease has two thirds of its length left at least: who stands still for less comes back to it
-	flushed    = 2 * time.Second  // an acceptance is acknowledged after so long,
+	flushed    = 5 * time.Second  // an acceptance is acknowledged after so long: then a call of the store is over,
 	flushedYet = 15 * time.Second // where the store was away or rows were held, so long
 	lostLimit  = 5                // push.lost_limit
 )
@@ -147,7 +147,7 @@ func (v *verdict) repeated(h *hook) {
 			v.repeats[notSeen]++
 		case !v.charge(before, a, charged):
 			v.repeats[byNobody]++
-			v.finding(h, "got %v again %s after it was answered %d", a.message, a.began.Sub(before.ended), before.status)
+			v.finding(h, "got %v again %s after it was answered %d at %s", a.message, a.began.Sub(before.ended), before.status, before.ended.UTC().Format(time.TimeOnly))
 		}
 	}
 }
@@ -158,13 +158,15 @@ const (
 	byNobody = "without a cause"
 )
 
-// charge finds what was done to a worker that excuses a repeat, and has not excused as many of the registration as it may.
+// charge finds what was done to a worker that excuses a repeat, and has not excused as many of the registration as it may; a freeze where no kill does.
 func (v *verdict) charge(before, again attempt, charged []int) bool {
-	for i, u := range v.upsets {
-		if v.mayRepeat(u, before, again) && charged[i] < mostOf(u) {
-			charged[i]++
-			v.repeats[u.what]++
-			return true
+	for _, what := range [...]string{killed, frozen} {
+		for i, u := range v.upsets {
+			if u.what == what && v.mayRepeat(u, before, again) && charged[i] < mostOf(u) {
+				charged[i]++
+				v.repeats[what]++
+				return true
+			}
 		}
 	}
 	return false
@@ -172,7 +174,7 @@ func (v *verdict) charge(before, again attempt, charged []int) bool {
 
 // mayRepeat reports whether what was done to a worker excuses that an accepted message came again: it was done before the acceptance can have been acknowledged.
 func (v *verdict) mayRepeat(u disturbance, before, again attempt) bool {
-	return (u.what == killed || u.what == frozen) && !u.began.After(again.began) && !u.ended.Before(before.began) && !u.began.After(before.ended.Add(v.flushing(before.ended)))
+	return !u.began.After(again.began) && !u.ended.Before(before.began) && !u.began.After(before.ended.Add(v.flushing(before.ended)))
 }
 
 // mostOf is how many messages of a registration may come again for it.

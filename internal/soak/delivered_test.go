@@ -118,9 +118,10 @@ func TestEveryBreachIsFound(t *testing.T) {
 		"one more for two kills":                  {again(17, done(killed, 2200, 2201), done(killed, 2300, 2301)), ""},
 		"the message under way in a short freeze": {again(1, done(frozen, 2003, 3900)), ""},
 		"two for a short freeze":                  {again(2, done(frozen, 2003, 3900)), "got {2 0} again"},
+		"kills in a long freeze":                  {again(33, done(frozen, 2500, 50_000), done(killed, 2400, 2401)), ""},
 		"two for a freeze beyond the lease":       {again(2, done(frozen, 2100, 50_000)), ""},
 		"18 for a freeze beyond the lease":        {again(18, done(frozen, 2300, 50_000)), "got {18 0} again"},
-		"a kill late, and the store answered":     {func(n *notes) { n.again(1, done(killed, 5500, 5501)); n.hook.attempts[1].began = ms(6000) }, "got {1 0} again"},
+		"a kill late, and the store answered":     {func(n *notes) { n.again(1, done(killed, 8500, 8501)); n.hook.attempts[1].began = ms(9000) }, "got {1 0} again"},
 		"a kill late, and the store did not": {func(n *notes) {
 			n.again(1, done(storeAway, 1500, 5000), done(killed, 5500, 5501))
 			n.hook.attempts[1].began = ms(6000)

@@ -132,7 +132,7 @@ func (s *hooks) end(h *hook, i int, how func(*attempt)) {
 	a := &h.attempts[i]
 	a.ended = time.Now()
 	how(a)
-	a.seen = a.seen && a.ended.Sub(a.began) < h.timeout/2
+	a.seen = a.seen && h.timeout == patient && a.ended.Sub(a.began) < h.timeout/2 // a hasty one may have given up meanwhile
 	if a.accepted && !slices.ContainsFunc(h.attempts, func(o attempt) bool { return o.accepted && o.message == a.message && o.began != a.began }) {
 		h.taken++
 	}
