@@ -65,7 +65,7 @@ func (t *turn) flush() {
 		}
 		switch got.State {
 		case store.PushLeaseRevoked:
-			t.lose(errRevoked)
+			t.leases.revoke(t.row.Token)
 		case store.PushLeaseFenced:
 			t.lose(errFenced)
 		}
@@ -126,8 +126,9 @@ func (t *turn) heard(got store.PushSettled) {
 		t.metrics.fencedBy(t.life, "settle")
 	}
 	if got.Err != nil && got.State == "" {
-		t.lose(got.Err) // not acknowledged, and never will be: the next holder sends it again
-		t.deps.Log.WarnContext(t.life, "acceptances not acknowledged; their messages are sent again", "tenant", t.row.Tenant, "run_id", t.row.RunID, "id", t.row.ID,
+		t.lose(got.Err)
+		t.flushed = t.row.Cursor // the last settlement says it again; where that fails, too, the next holder sends it again
+		t.deps.Log.WarnContext(t.life, "acceptances not acknowledged; if they cannot be with the turn's end, their messages are sent again", "tenant", t.row.Tenant, "run_id", t.row.RunID, "id", t.row.ID,
 			"code", rendezvous.CodeOf(got.Err), "error", got.Err)
 	}
 }

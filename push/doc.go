@@ -7,7 +7,7 @@
 //	                                     └──── anything else ends the turn: retry, park or release, by package outcome
 //
 // Nobody else sends for a row while its lease holds: before every POST the lease has more left than the request may take, and when it ends by the monotonic
-// clock, or the store says that it was revoked, the request is cancelled. A 2xx is a fact: what fails behind it is tried again, never the POST.
+// clock, the request is cancelled; where the store says that it was revoked, it is the last one. A 2xx is a fact: what fails behind it is tried again, never the POST.
 //
 // PUSH notices and the poll say when to claim, and nothing else; without NATS only latency is lost. The worker's now is the store's, carried on by the
 // monotonic clock, so a pod whose wall clock is wrong neither retries early nor signs wrongly.

@@ -35,3 +35,6 @@ func (w *Worker) Draining() bool { return w.draining() }
 
 // Ending reports whether every turn waits for a settlement: its last word, or one that it may not go on without.
 func (w *Worker) Ending() bool { return w.landing.Load() == int64(w.cfg.InFlight-w.places.free()) }
+
+// Renew asks for longer leases of all running turns, as each third of one does.
+func (w *Worker) Renew() { w.leases.extend(w.life, w.leases.tokens()) }

@@ -172,34 +172,55 @@ func (k *ticking) fire(d time.Duration) {
 	}
 }
 
-// PU-32, PU-31: while a POST is on the wire its registration gets another URL: the request is cancelled once that is heard, and the next one uses the new one.
-func TestARevokedLeaseEndsTheTurn(t *testing.T) {
-	p := newPlane(t)
-	cancelled := make(chan struct{})
-	old := receive(t, func(_ int, _ message, r *http.Request) answer {
-		<-r.Context().Done()
-		close(cancelled)
-		return answer{status: 500}
-	})
-	fresh := receive(t, nil)
-	p.start("r", hook("r", "h", old.URL))
-	ticks := newTicking(p.clock)
-	w := p.pod(func(o *options) { o.Clock = ticks })
-	must(t, w.Start())
-	old.await(t)
-	h := hook("r", "h", fresh.URL)
-	h.RunID = "r"
-	_, err := p.tenant.PutPush(t.Context(), store.PutPush{Registration: h}, time.Time{})
-	must(t, err)
-	ticks.Waiting(1)                       // the tick of renewals
-	ticks.Manual.Advance(15 * time.Second) // a third of the lease: it is renewed
-	<-cancelled
-	w.Wait()
-	eq(t, "retries", w.Totals().Retries, 0)
-	eq(t, "fenced", w.Totals().Fenced > 0, true)
-	other := p.pod()
-	other.Drive()
-	same(t, "received by the new one", fresh.ids(), upTo("r", 1))
+// PU-31, PU-32, PU-33: while a POST is on the wire its registration gets another URL, or is parked. Once that is heard nothing more is sent under the lease; but the POST
+// is not cut off, and its late 2xx moves the cursor, so that what was accepted does not come again. The next one uses the new URL.
+func TestARevokedLeaseEndsTheTurnBehindItsPost(t *testing.T) {
+	for name, revoke := range map[string]func(p *plane, fresh string) error{
+		"put": func(p *plane, fresh string) error {
+			h := hook("r", "h", fresh)
+			h.RunID = "r"
+			_, err := p.tenant.PutPush(t.Context(), store.PutPush{Registration: h}, time.Time{})
+			return err
+		},
+		"park": func(p *plane, fresh string) error {
+			key := store.PushKey{RunID: "r", ID: "h"}
+			return p.tenant.ParkPush(t.Context(), store.ParkPush{PushKey: key, Reason: rendezvous.ParkByOperator})
+		},
+	} {
+		p := newPlane(t)
+		heard := make(chan struct{})
+		old := receive(t, func(n int, _ message, r *http.Request) answer {
+			if n == 1 {
+				select {
+				case <-heard:
+				case <-r.Context().Done():
+					t.Errorf("%s: the request was cut off", name)
+				}
+			}
+			return answer{status: 204}
+		})
+		fresh := receive(t, nil)
+		p.start("r", hook("r", "h", old.URL))
+		p.note("r", 2)
+		w := p.pod()
+		w.Pass()
+		old.await(t)
+		must(t, revoke(p, fresh.URL))
+		w.Renew()
+		close(heard)
+		w.Wait()
+		same(t, name+": received by the old one", old.ids(), upTo("r", 1))
+		eq(t, name+": retries", w.Totals().Retries, 0)
+		eq(t, name+": the cursor", p.get("r", "h").Cursor, rendezvous.Cursor{NextSeq: 2})
+		receiver, want := fresh, []string{"r/2/0", "r/3/0"}
+		if name == "park" {
+			_, err := p.tenant.UnparkPush(t.Context(), store.PushKey{RunID: "r", ID: "h"}, time.Time{}, "")
+			must(t, err)
+			receiver, want = old, append(upTo("r", 1), want...)
+		}
+		p.pod().Drive()
+		same(t, name+": received afterwards", receiver.ids(), want)
+	}
 }
 
 // PU-34: a registration that is deleted while its POST is on the wire is not sent for again.

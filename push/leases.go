@@ -14,19 +14,20 @@ import (
 // Why a turn's requests are cancelled.
 var (
 	errLeaseOver = errors.New("the send lease ended")
-	errRevoked   = errors.New("the send lease was revoked")
 	errFenced    = errors.New("somebody else holds the send lease")
 	errDrained   = errors.New("the worker stops")
 )
 
 // held is a send lease of a running turn.
 type held struct {
-	anchor anchor
-	end    time.Time // by the clock
-	lose   context.CancelCauseFunc
+	anchor  anchor
+	end     time.Time // by the clock
+	revoked bool      // nothing more is to be sent; what is on the wire may end until then
+	lose    context.CancelCauseFunc
 }
 
-// leases are those of the running turns: they are renewed each third of their length, and who loses one is cancelled.
+// leases are those of the running turns: they are renewed each third of their length. Who loses one to somebody else or to its end is cancelled; whose lease is revoked
+// stops behind the request on the wire.
 type leases struct {
 	clock  clock.Clock
 	length time.Duration
@@ -57,12 +58,12 @@ func (l *leases) drop(token int64) {
 	delete(l.held, token)
 }
 
-// left is how long a lease holds; 0 when it is over.
+// left is how long something may be sent under a lease; 0 when it is over or was revoked.
 func (l *leases) left(token int64) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.held[token]
-	if h == nil {
+	if h == nil || h.revoked {
 		return 0
 	}
 	return max(0, h.end.Sub(l.clock.Now()))
@@ -72,6 +73,9 @@ func (l *leases) left(token int64) time.Duration {
 func (l *leases) ensure(ctx context.Context, token int64, long time.Duration) bool {
 	if l.left(token) >= long {
 		return true
+	}
+	if l.wasRevoked(token) {
+		return false
 	}
 	l.extend(ctx, []int64{token})
 	return l.left(token) >= long
@@ -88,7 +92,7 @@ func (l *leases) extend(ctx context.Context, tokens []int64) {
 		case store.PushLeaseHeld:
 			l.prolong(a.Token, a.ExpiresAt)
 		case store.PushLeaseRevoked:
-			l.lost(a.Token, errRevoked)
+			l.revoke(a.Token)
 			l.fenced(a.State)
 		default:
 			l.lost(a.Token, errFenced)
@@ -105,6 +109,23 @@ func (l *leases) prolong(token int64, expires time.Time) {
 			h.end = end
 		}
 	}
+}
+
+// revoke has a turn send nothing more. The request on the wire goes on as long as the lease would have: nobody else is at the receiver until its turn hands the lease
+// in, and to cut it off would have what was accepted come again (PU-33).
+func (l *leases) revoke(token int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := l.held[token]; h != nil {
+		h.revoked = true
+	}
+}
+
+func (l *leases) wasRevoked(token int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := l.held[token]
+	return h != nil && h.revoked
 }
 
 // lost cancels a turn. Its token stays known as one that holds no more.
@@ -179,8 +200,10 @@ func (l *leases) tokens() []int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	tokens := make([]int64, 0, len(l.held))
-	for token := range l.held {
-		tokens = append(tokens, token)
+	for token, h := range l.held {
+		if !h.revoked {
+			tokens = append(tokens, token)
+		}
 	}
 	return tokens
 }
