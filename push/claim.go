@@ -63,8 +63,12 @@ func (w *Worker) looking(turned int) (list []rendezvous.PushNamespace) {
 	return list
 }
 
-// sleep waits for the next pass.
+// sleep waits for the next pass. What woke the loop while it was not asleep stands in next and hurry.
 func (w *Worker) sleep(ctx context.Context) {
+	select {
+	case <-w.wake:
+	default:
+	}
 	w.mu.Lock()
 	wait := w.cfg.Poll - time.Duration(w.deps.Random()*float64(w.cfg.Poll)/4)
 	if !w.next.IsZero() {
@@ -196,6 +200,7 @@ func (w *Worker) left(row store.ClaimedPush) {
 	w.places.leave(row.Gate, row.Tenant)
 	w.mu.Lock()
 	again := w.again
+	w.hurry = w.hurry || again
 	w.mu.Unlock()
 	if again {
 		signal(w.wake)

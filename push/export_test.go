@@ -38,3 +38,6 @@ func (w *Worker) Ending() bool { return w.landing.Load() == int64(w.cfg.InFlight
 
 // Renew asks for longer leases of all running turns, as each third of one does.
 func (w *Worker) Renew() { w.leases.extend(w.life, w.leases.tokens()) }
+
+// Sleep returns when the next pass is to be made.
+func (w *Worker) Sleep() { w.sleep(w.life) }
