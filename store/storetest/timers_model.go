@@ -132,7 +132,7 @@ func (g *timerGame) move(rnd *rand.Rand) {
 			g.refused(name("offer"), err)
 		}
 	case 11:
-		g.withdraw(rnd, w, &r, epoch)
+		g.withdraw(rnd, &r, epoch)
 	case 12, 13:
 		lease, err := f.AcquireLease(ctx, r.ID, ID("pod"), time.Duration(2+rnd.IntN(10))*time.Second, ID("acquire"))
 		g.refused(name("acquire"), err)
@@ -209,12 +209,12 @@ func (g *timerGame) recordOfChance(rnd *rand.Rand, r *Flow, fold *timersFold) re
 	return r.Noted("n")
 }
 
-func (g *timerGame) withdraw(rnd *rand.Rand, w *timerFlow, r *Flow, epoch int64) {
+func (g *timerGame) withdraw(rnd *rand.Rand, r *Flow, epoch int64) {
 	page, err := r.F.Waiting(ctx, store.WaitFilter{RunID: r.ID}, 0, "")
 	g.refused("list waits", err)
 	if len(page.Waits) > 0 {
 		_, err := r.F.Unsubscribe(ctx, pick(rnd, page.Waits...).WaitID, epoch, "", now)
-		g.refused("withdraw a wait of "+w.WorkflowID, err)
+		g.refused("withdraw a wait of "+r.WorkflowID, err)
 	}
 }
 
@@ -225,21 +225,21 @@ func (g *timerGame) endOrContinue(rnd *rand.Rand, w *timerFlow, r *Flow, epoch, 
 	case 0, 1:
 		c := store.Conclusion{RunID: r.ID, Epoch: epoch, ExpectedSeq: head, BatchID: ID("batch"), Outcome: rendezvous.StatusFailed, Code: "x", Reason: "y"}
 		_, err := f.Conclude(ctx, c, now)
-		g.refused("fail "+w.WorkflowID, err)
+		g.refused("fail "+r.WorkflowID, err)
 	case 2:
 		_, err := f.CancelRun(ctx, r.ID, kim, "", true, now)
-		g.refused("cancel "+w.WorkflowID, err)
+		g.refused("cancel "+r.WorkflowID, err)
 	case 3:
 		c := store.Conclusion{RunID: r.ID, Epoch: epoch, ExpectedSeq: head, BatchID: ID("batch"), Outcome: rendezvous.StatusTimedOut}
 		_, err := f.Conclude(ctx, c, now)
-		g.refused("time out "+w.WorkflowID, err)
+		g.refused("time out "+r.WorkflowID, err)
 	default:
 		c := store.Continuation{RunID: r.ID, Epoch: epoch, ExpectedSeq: head, BatchID: ID("batch"), NextRun: ID("run")}
 		if rnd.IntN(2) == 0 {
 			c.DeadlineAfter = ptr(time.Duration(1+rnd.IntN(20)) * time.Second)
 		}
 		_, err := f.ContinueAsNew(ctx, c, now)
-		g.refused("continue "+w.WorkflowID, err)
+		g.refused("continue "+r.WorkflowID, err)
 		if err == nil {
 			w.mu.Lock()
 			w.Flow = &Flow{F: f, WorkflowID: r.WorkflowID, ID: c.NextRun}
