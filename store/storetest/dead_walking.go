@@ -50,8 +50,8 @@ func walkingUnderOneOp(t *testing.T, h *Harness) {
 }
 
 func walkingAtOnce(t *testing.T, h *Harness) {
-	f := h.FixOf(t, ID("acme"))
 	for range h.Rounds(t) {
+		f := h.FixOf(t, ID("acme")) // a page looks at 5,000 letters, and memory has one order for all filters
 		key, op := K("order", ID("order")), ID("op")
 		f.many(6, key)
 		s := store.Selection{Filter: &store.DeadFilter{Key: &key}, Bound: 2}
