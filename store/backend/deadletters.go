@@ -79,15 +79,10 @@ const (
 	deadChunk = 200  // letters that are looked at together first where the index answers only a part of the filter; then twice as many each time
 )
 
-// DeadPlace is a letter in the order of an index, and whether it passes what the index does not answer of the filter.
-type DeadPlace struct {
-	Number int64
-	Passes bool
-}
-
-// Page makes a page of a walk. places answers the next letters that the filter's index has behind a number, at most n, and read the rows of those that pass.
+// Page makes a page of a walk. numbers answers the next numbers that the filter's index has behind one, at most n, and read the rows
+// of numbers, where the index answers a part of the filter of those that pass at least.
 func (w DeadWalk) Page(
-	limit int, places func(by DeadIndex, after int64, n int) ([]DeadPlace, error), read func(numbers []int64) (map[int64]*Event, error),
+	limit int, numbers func(by DeadIndex, after int64, n int) ([]int64, error), read func(numbers []int64) (map[int64]*Event, error),
 ) (rows []*Event, next int64, err error) {
 	by, whole := w.Filter.Index()
 	after, looked := w.After, 0
@@ -99,27 +94,15 @@ func (w DeadWalk) Page(
 		if !whole {
 			n = max(n, min(chunk, deadLook-looked))
 		}
-		found, err := places(by, after, n)
+		found, err := numbers(by, after, n)
 		if err != nil {
 			return nil, 0, err
 		}
-		most, last := limit+1-len(rows), len(found) < n
-		var passing []int64
-		for i, p := range found {
-			if !p.Passes {
-				continue
-			}
-			if len(passing) == most { // the rest is looked at again, where these do not fill the page after all
-				found, last = found[:i], false
-				break
-			}
-			passing = append(passing, p.Number)
-		}
-		events, err := read(passing)
+		events, err := read(found)
 		if err != nil {
 			return nil, 0, err
 		}
-		for _, number := range passing {
+		for _, number := range found {
 			if e := events[number]; e == nil || !w.Filter.Passes(e) {
 				continue
 			}
@@ -128,11 +111,11 @@ func (w DeadWalk) Page(
 			}
 			rows = append(rows, events[number])
 		}
-		if last {
+		if len(found) < n {
 			return rows, 0, nil
 		}
-		after = found[len(found)-1].Number
-		if looked += len(found); looked >= deadLook {
+		after = found[n-1]
+		if looked += n; looked >= deadLook {
 			return rows, after, nil
 		}
 	}

@@ -17,17 +17,17 @@ func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadW
 		return nil, 0, err
 	}
 	order := r.tenant(tenant).dead
-	next := func(_ backend.DeadIndex, after int64, n int) ([]backend.DeadPlace, error) {
+	next := func(_ backend.DeadIndex, after int64, n int) ([]int64, error) {
 		walk := order.above(after)
 		if !w.Up {
 			walk = order.below(after)
 		}
-		var found []backend.DeadPlace
+		var found []int64
 		for number := range walk {
 			if len(found) == n {
 				break
 			}
-			found = append(found, backend.DeadPlace{Number: number, Passes: w.Filter.Passes(r.eventsByNum[number])})
+			found = append(found, number)
 		}
 		return found, nil
 	}

@@ -10,21 +10,32 @@ import (
 
 // DeadLetters implements [backend.Reader].
 func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadWalk, limit int) ([]*backend.Event, int64, error) {
-	f := &w.Filter
-	_, what, value := f.Sought()
-	_, whole := f.Index()
-	next := func(by backend.DeadIndex, after int64, n int) (found []backend.DeadPlace, err error) {
+	_, what, value := w.Filter.Sought()
+	next := func(by backend.DeadIndex, after int64, n int) (found []int64, err error) {
 		sql := deadUpSQL
 		if !w.Up {
 			sql = deadDownSQL
 		}
-		err = r.query(ctx, sql, func(c *columns) error {
-			found = append(found, backend.DeadPlace{Number: c.Bigint(), Passes: c.Boolean()})
-			return nil
-		}, append([]any{tenant, after, int64(n), string(by), what, value, whole}, restOf(f)...)...)
+		err = r.query(ctx, sql, func(c *columns) error { found = append(found, c.Bigint()); return nil }, tenant, after, int64(n), string(by), what, value)
 		return found, err
 	}
-	return w.Page(limit, next, func(numbers []int64) (map[int64]*backend.Event, error) { return r.EventsByNumber(ctx, numbers, false) })
+	return w.Page(limit, next, func(numbers []int64) (map[int64]*backend.Event, error) {
+		numbers, err := r.passing(ctx, &w.Filter, numbers)
+		if err != nil {
+			return nil, err
+		}
+		return r.EventsByNumber(ctx, numbers, false)
+	})
+}
+
+// passing are those of some letters that pass what an index does not answer of the filter: the others need not be read.
+func (r *reader) passing(ctx context.Context, f *backend.DeadFilter, numbers []int64) (found []int64, err error) {
+	if _, whole := f.Index(); whole {
+		return numbers, nil
+	}
+	err = r.query(ctx, passingLettersSQL, func(c *columns) error { found = append(found, c.Bigint()); return nil },
+		append([]any{bigints(numbers, func(n int64) int64 { return n })}, restOf(f)...)...)
+	return found, err
 }
 
 // CountDead implements [backend.Reader].

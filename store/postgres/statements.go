@@ -75,6 +75,8 @@ var (
 	openWaitsSQL string
 	//go:embed sql/parked_due.sql
 	parkedDueSQL string
+	//go:embed sql/passing_letters.sql
+	passingLettersSQL string
 	//go:embed sql/parked_of.sql
 	parkedOfSQL string
 	//go:embed sql/parked_tenants.sql

@@ -144,14 +144,14 @@ func pairsText(list [][2]string) string {
 	return string(raw)
 }
 
-// listText is a list of words as a parameter that json_each reads.
-func listText[T ~string](list []T) string {
+// listText is a list of words or numbers as a parameter that json_each reads.
+func listText[T ~string | ~int | ~int64](list []T) string {
 	if list == nil {
 		list = []T{}
 	}
 	raw, err := json.Marshal(list)
 	if err != nil {
-		panic("store/sqlite: encode a list: " + err.Error()) // strings always encode
+		panic("store/sqlite: encode a list: " + err.Error()) // strings and numbers always encode
 	}
 	return string(raw)
 }

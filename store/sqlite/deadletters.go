@@ -22,23 +22,14 @@ const (
 	downwards = ` AND number < ?2 ORDER BY number DESC LIMIT ?3 + 0`
 )
 
-// letters are the statements of one index: upwards, downwards, the same where the rows are to be looked at as well, and all that pass, for a count.
-type letters struct{ up, down, upPassing, downPassing, count string }
-
-func lettersOf(index string) letters {
-	return letters{
-		up: index + upwards, down: index + downwards, upPassing: lookAt(index+upwards) + ` ORDER BY few.number`, downPassing: lookAt(index+downwards) + ` ORDER BY few.number DESC`,
-		count: countLetters + `(` + index + upwards + `)` + passingLetters,
-	}
-}
-
-// lookAt tells of each letter of an index whether it passes the rest of a filter.
-func lookAt(index string) string {
-	return `SELECT few.number, ` + passes + ` FROM (` + index + `) few CROSS JOIN events e ON e.number = few.number`
-}
+// letters are the statements of one index: upwards, downwards, and all that pass, for a count.
+type letters struct{ up, down, count string }
 
 var letterIndexes = map[backend.DeadIndex]letters{
-	backend.DeadAll: lettersOf(deadAll), backend.DeadByType: lettersOf(deadOfType), backend.DeadByReason: lettersOf(deadOfReason), backend.DeadByKey: lettersOf(deadOfKey),
+	backend.DeadAll:      {deadAll + upwards, deadAll + downwards, countLetters + `(` + deadAll + upwards + `)` + passingLetters},
+	backend.DeadByType:   {deadOfType + upwards, deadOfType + downwards, countLetters + `(` + deadOfType + upwards + `)` + passingLetters},
+	backend.DeadByReason: {deadOfReason + upwards, deadOfReason + downwards, countLetters + `(` + deadOfReason + upwards + `)` + passingLetters},
+	backend.DeadByKey:    {deadOfKey + upwards, deadOfKey + downwards, countLetters + `(` + deadOfKey + upwards + `)` + passingLetters},
 }
 
 // The rest of a filter, as rows are looked at. Parameters 6 to 12 are reason, type, source and the two intervals, 13 the most to count.
@@ -50,6 +41,9 @@ const (
 	passingLetters = ` i CROSS JOIN events e ON e.number = i.number
 WHERE ` + passes + `
 ORDER BY i.number LIMIT ?13 + 0) GROUP BY dead_reason`
+
+	// Those of some letters, the first parameter, that pass.
+	passingLettersSQL = `SELECT e.number FROM json_each(?1) few CROSS JOIN events e ON e.number = few.value WHERE ` + passes
 
 	// All letters: the index tells their reasons.
 	countAllLettersSQL = `
@@ -66,34 +60,38 @@ func letterArgs(tenant string, f *backend.DeadFilter, after int64, n int) []any 
 	return []any{tenant, after, n, what}
 }
 
-// filteredArgs are the parameters of an index whose rows are looked at as well.
-func filteredArgs(tenant string, f *backend.DeadFilter, after int64, n int) []any {
-	_, what, value := f.Sought()
-	return []any{tenant, after, n, what, value, string(f.Reason), f.Type, f.Source, f.ReceivedAfter, f.ReceivedBefore, f.DeadAfter, f.DeadBefore}
-}
-
 // DeadLetters implements [backend.Reader].
 func (r *reader) DeadLetters(ctx context.Context, tenant string, w backend.DeadWalk, limit int) ([]*backend.Event, int64, error) {
-	_, whole := w.Filter.Index()
-	next := func(by backend.DeadIndex, after int64, n int) (found []backend.DeadPlace, err error) {
-		index := letterIndexes[by]
-		sql, args := index.down, letterArgs(tenant, &w.Filter, after, n)
-		if w.Up {
-			sql = index.up
+	next := func(by backend.DeadIndex, after int64, n int) (found []int64, err error) {
+		sql := letterIndexes[by].up
+		if !w.Up {
+			sql = letterIndexes[by].down
 		}
-		if !whole {
-			sql, args = index.downPassing, filteredArgs(tenant, &w.Filter, after, n)
-			if w.Up {
-				sql = index.upPassing
-			}
-		}
-		err = r.query(ctx, sql, func(c *columns) error {
-			found = append(found, backend.DeadPlace{Number: c.Count(), Passes: whole || c.Boolean()})
-			return nil
-		}, args...)
+		err = r.query(ctx, sql, func(c *columns) error { found = append(found, c.Count()); return nil }, letterArgs(tenant, &w.Filter, after, n)...)
 		return found, err
 	}
-	return w.Page(limit, next, func(numbers []int64) (map[int64]*backend.Event, error) { return r.EventsByNumber(ctx, numbers, false) })
+	return w.Page(limit, next, func(numbers []int64) (map[int64]*backend.Event, error) {
+		numbers, err := r.passing(ctx, &w.Filter, numbers)
+		if err != nil {
+			return nil, err
+		}
+		return r.EventsByNumber(ctx, numbers, false)
+	})
+}
+
+// passing are those of some letters that pass what an index does not answer of the filter: the others need not be read.
+func (r *reader) passing(ctx context.Context, f *backend.DeadFilter, numbers []int64) (found []int64, err error) {
+	if _, whole := f.Index(); whole {
+		return numbers, nil
+	}
+	args := append([]any{listText(numbers), nil, nil, nil, nil}, restOf(f)...)
+	err = r.query(ctx, passingLettersSQL, func(c *columns) error { found = append(found, c.Count()); return nil }, args...)
+	return found, err
+}
+
+// restOf are the parameters of what is looked at in the rows.
+func restOf(f *backend.DeadFilter) []any {
+	return []any{string(f.Reason), f.Type, f.Source, f.ReceivedAfter, f.ReceivedBefore, f.DeadAfter, f.DeadBefore}
 }
 
 // CountDead implements [backend.Reader].
@@ -101,8 +99,9 @@ func (r *reader) CountDead(ctx context.Context, tenant string, f backend.DeadFil
 	count := backend.NewDeadCount(most)
 	sql, args := countAllLettersSQL, []any{tenant, count.Limit()}
 	if f != (backend.DeadFilter{}) {
-		by, _ := f.Index()
-		sql, args = letterIndexes[by].count, append(filteredArgs(tenant, &f, 0, math.MaxInt64), count.Limit())
+		by, what, value := f.Sought()
+		sql = letterIndexes[by].count
+		args = append(append([]any{tenant, 0, math.MaxInt64, what, value}, restOf(&f)...), count.Limit())
 	}
 	err := r.query(ctx, sql, func(c *columns) error {
 		count.Add(rendezvous.DeadReason(c.Text()), c.Tally(), c.Count())

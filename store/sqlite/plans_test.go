@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/rendezvous-events/rendezvous/store/backend"
 )
 
 // statements are all that run in the store's life, by what they are for.
@@ -45,9 +43,7 @@ var statements = map[string]string{
 	"gone pushes": gonePushesSQL, "update push": updatePushSQL, "resettle push": resettlePushSQL, "update corrupt push": updateCorruptPushSQL,
 	"delete push": deletePushSQL, "wake pushes": wakePushSQL, "delete a run's pushes": deleteRunPushesSQL, "delete a run's push log": deleteRunPushLogSQL,
 	"delete push log": deletePushLogSQL, "scan pushes": scanPushesSQL, "scan push log": scanPushLogSQL,
-	"passing letters up": letterIndexes[backend.DeadAll].upPassing, "passing letters down": letterIndexes[backend.DeadAll].downPassing,
-	"passing letters of key up": letterIndexes[backend.DeadByKey].upPassing, "passing letters of reason down": letterIndexes[backend.DeadByReason].downPassing,
-	"letters of key up": deadOfKey + upwards, "letters of key down": deadOfKey + downwards,
+	"passing letters": passingLettersSQL, "letters of key up": deadOfKey + upwards, "letters of key down": deadOfKey + downwards,
 }
 
 // walks go through a tenant's rows in the order of an index, as far as their limit; who counts them has none.

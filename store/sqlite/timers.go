@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -95,11 +94,7 @@ func shardsText(shards []int) any {
 	if shards == nil {
 		return nil
 	}
-	raw, err := json.Marshal(shards)
-	if err != nil {
-		panic("store/sqlite: encode shards: " + err.Error()) // numbers always encode
-	}
-	return string(raw)
+	return listText(shards)
 }
 
 const countTimersSQL = `
