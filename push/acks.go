@@ -65,7 +65,7 @@ func (t *turn) flush() {
 		}
 		switch got.State {
 		case store.PushLeaseRevoked:
-			t.leases.revoke(t.row.Token)
+			t.leases.stop(t.row.Token)
 		case store.PushLeaseFenced:
 			t.lose(errFenced)
 		}
@@ -126,10 +126,10 @@ func (t *turn) heard(got store.PushSettled) {
 		t.metrics.fencedBy(t.life, "settle")
 	}
 	if got.Err != nil && got.State == "" {
-		t.lose(got.Err)
+		t.leases.stop(t.row.Token)
 		t.flushed = t.row.Cursor // the last settlement says it again; where that fails, too, the next holder sends it again
-		t.deps.Log.WarnContext(t.life, "acceptances not acknowledged; if they cannot be with the turn's end, their messages are sent again", "tenant", t.row.Tenant, "run_id", t.row.RunID, "id", t.row.ID,
-			"code", rendezvous.CodeOf(got.Err), "error", got.Err)
+		t.deps.Log.WarnContext(t.life, "acceptances not acknowledged; if the turn's end cannot do it either, their messages are sent again", "tenant", t.row.Tenant,
+			"run_id", t.row.RunID, "id", t.row.ID, "code", rendezvous.CodeOf(got.Err), "error", got.Err)
 	}
 }
 

@@ -60,7 +60,7 @@ type Config struct {
 // WithDefaults is c with the contract's numbers where it has none.
 func (c Config) WithDefaults() Config {
 	duration := func(d *time.Duration, v time.Duration) {
-		if *d <= 0 {
+		if *d == 0 {
 			*d = v
 		}
 	}

@@ -269,6 +269,51 @@ func TestALeaseIsRenewedBeforeAPostThatItWouldNotOutlast(t *testing.T) {
 	}
 }
 
+// PU-18, PU-32: a turn whose lease was revoked passes over nothing more, either: what its registration took may be other than what it takes now.
+func TestARevokedLeasePassesOverNothing(t *testing.T) {
+	p := newPlane(t)
+	heard := make(chan struct{})
+	v := receive(t, func(n int, _ message, _ *http.Request) answer {
+		if n == 1 {
+			<-heard
+		}
+		return answer{status: 204}
+	})
+	h := hook("r", "h", v.URL)
+	h.Events = []string{string(rendezvous.RunStarted)}
+	p.start("r", h)
+	p.note("r", 3)
+	w := p.pod()
+	w.Pass()
+	v.await(t)
+	h.RunID, h.Events = "r", []string{rendezvous.AllEvents}
+	_, err := p.tenant.PutPush(t.Context(), store.PutPush{Registration: h}, time.Time{})
+	must(t, err)
+	w.Renew()
+	close(heard)
+	w.Wait()
+	eq(t, "the cursor", p.get("r", "h").Cursor, rendezvous.Cursor{NextSeq: 2})
+	p.pod().Drive()
+	same(t, "received", v.ids(), upTo("r", 4))
+}
+
+// PU-52: what was accepted and a settlement would not take is handed in with the turn's last one; nothing is sent behind it, and nothing comes again.
+func TestAcceptancesThatASettlementRefusesAreHandedInAtTheEnd(t *testing.T) {
+	p := newPlane(t)
+	v := receive(t, nil)
+	p.start("r", hook("r", "h", v.URL))
+	p.note("r", 3)
+	w := p.pod(func(o *options) { o.Unflushed = 1 })
+	p.faults.Arm(fault.Failure{Verb: "settle_pushes", Point: fault.AtCall, Call: 1, Times: 1, Do: func(context.Context) error {
+		return rendezvous.Errorf(rendezvous.CodeConflict, "not now")
+	}})
+	w.Drive()
+	same(t, "received", v.ids(), upTo("r", 1))
+	eq(t, "the cursor", p.get("r", "h").Cursor, rendezvous.Cursor{NextSeq: 2})
+	p.pod().Drive()
+	same(t, "received in the end", v.ids(), upTo("r", 4))
+}
+
 // PU-52: a settlement whose reply is lost is made again, and no message is.
 func TestALostReplyOfASettlementRepeatsNoPost(t *testing.T) {
 	for _, point := range []fault.Point{fault.BeforeCommit, fault.AfterCommit} {

@@ -20,10 +20,10 @@ var (
 
 // held is a send lease of a running turn.
 type held struct {
-	anchor  anchor
-	end     time.Time // by the clock
-	revoked bool      // nothing more is to be sent; what is on the wire may end until then
-	lose    context.CancelCauseFunc
+	anchor anchor
+	end    time.Time // by the clock
+	last   bool      // nothing more is to be sent; what is on the wire may end until then
+	lose   context.CancelCauseFunc
 }
 
 // leases are those of the running turns: they are renewed each third of their length. Who loses one to somebody else or to its end is cancelled; whose lease is revoked
@@ -58,12 +58,12 @@ func (l *leases) drop(token int64) {
 	delete(l.held, token)
 }
 
-// left is how long something may be sent under a lease; 0 when it is over or was revoked.
+// left is how long something may be sent under a lease; 0 when it is over, or the turn is to send nothing more.
 func (l *leases) left(token int64) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.held[token]
-	if h == nil || h.revoked {
+	if h == nil || h.last {
 		return 0
 	}
 	return max(0, h.end.Sub(l.clock.Now()))
@@ -74,7 +74,7 @@ func (l *leases) ensure(ctx context.Context, token int64, long time.Duration) bo
 	if l.left(token) >= long {
 		return true
 	}
-	if l.wasRevoked(token) {
+	if l.stopping(token) {
 		return false
 	}
 	l.extend(ctx, []int64{token})
@@ -92,7 +92,7 @@ func (l *leases) extend(ctx context.Context, tokens []int64) {
 		case store.PushLeaseHeld:
 			l.prolong(a.Token, a.ExpiresAt)
 		case store.PushLeaseRevoked:
-			l.revoke(a.Token)
+			l.stop(a.Token)
 			l.fenced(a.State)
 		default:
 			l.lost(a.Token, errFenced)
@@ -111,21 +111,21 @@ func (l *leases) prolong(token int64, expires time.Time) {
 	}
 }
 
-// revoke has a turn send nothing more. The request on the wire goes on as long as the lease would have: nobody else is at the receiver until its turn hands the lease
-// in, and to cut it off would have what was accepted come again (PU-33).
-func (l *leases) revoke(token int64) {
+// stop has a turn send nothing more, as its lease was revoked. The request on the wire goes on as long as the lease would have: nobody else is at the receiver until the
+// turn hands the lease in, and to cut it off would have what was accepted come again (PU-33).
+func (l *leases) stop(token int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h := l.held[token]; h != nil {
-		h.revoked = true
+		h.last = true
 	}
 }
 
-func (l *leases) wasRevoked(token int64) bool {
+func (l *leases) stopping(token int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.held[token]
-	return h != nil && h.revoked
+	return h != nil && h.last
 }
 
 // lost cancels a turn. Its token stays known as one that holds no more.
@@ -201,7 +201,7 @@ func (l *leases) tokens() []int64 {
 	defer l.mu.Unlock()
 	tokens := make([]int64, 0, len(l.held))
 	for token, h := range l.held {
-		if !h.revoked {
+		if !h.last {
 			tokens = append(tokens, token)
 		}
 	}

@@ -114,7 +114,7 @@ func (t *turn) deliver() *ending {
 			return t.exhausted(page.Head)
 		}
 		for i, rec := range page.Records {
-			if t.leases.wasRevoked(t.row.Token) { // what is taken and where it goes may be other than what this turn knows
+			if t.leases.stopping(t.row.Token) { // what is taken and where it goes may be other than what this turn knows
 				return t.stopped()
 			}
 			if end := t.record(rec, i == len(page.Records)-1 && !page.More); end != nil {

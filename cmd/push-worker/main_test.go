@@ -19,6 +19,8 @@ func TestWrongSettingsNameThemselves(t *testing.T) {
 	nodetest.Refuses(t, map[string]string{
 		"store": "", "nats": "RENDEZVOUS_STORE=memory:",
 		"push-lease":                 rest + "RENDEZVOUS_PUSH_LEASE=39s",
+		"push-poll":                  rest + "RENDEZVOUS_PUSH_POLL=-1s",
+		"push-max-age":               rest + "RENDEZVOUS_PUSH_MAX_AGE=-1h",
 		"push-inflight":              rest + "RENDEZVOUS_PUSH_INFLIGHT=-1",
 		"push-caller-hosts":          rest + "RENDEZVOUS_PUSH_CALLER_HOSTS=*.example.org",
 		"push-caller-allow-networks": rest + "RENDEZVOUS_PUSH_CALLER_ALLOW_NETWORKS=10.0.0.0",

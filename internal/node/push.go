@@ -82,19 +82,7 @@ type Patience struct {
 	PushMaxAge time.Duration `name:"push-max-age" help:"How long a registration may fail before it is parked." default:"72h"`
 }
 
-// Bounds of push-max-age, of which 0 is the default.
-const (
-	leastMaxAge = time.Minute
-	mostMaxAge  = 365 * 24 * time.Hour
-)
-
-func (p Patience) validate() error {
-	if p.PushMaxAge != 0 && (p.PushMaxAge < leastMaxAge || p.PushMaxAge > mostMaxAge) {
-		return rendezvous.InvalidField("push-max-age", "%s is outside %s..%s", p.PushMaxAge, leastMaxAge, mostMaxAge).
-			With("limit", leastMaxAge.String()).With("value", p.PushMaxAge.String())
-	}
-	return nil
-}
+func (p Patience) validate() error { return push.Config{MaxAge: p.PushMaxAge}.Validate() }
 
 // defaultPush is the role as its flags have it by default.
 func defaultPush() *Push {
