@@ -50,9 +50,8 @@ var says = map[Reason]string{
 // String is what a human reads.
 func (r Reason) String() string { return says[r] }
 
-// neglected is how long a run may have news before its queue is taken for one without an executor, and how long a timer or a push
-// registration may be due before nobody is taken to serve it:
-// no shorter than the longest hold of one.
+// neglected is how long a run may have news before its queue is taken for one without an executor, and how long a timer or a push registration may be due before
+// nobody is taken to serve it: no shorter than the longest hold of one.
 const neglected = 5 * time.Minute
 
 // Of are the reasons that the counts of live rows give at an instant of the store.
