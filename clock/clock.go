@@ -84,5 +84,8 @@ func WithTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() { cancel(context.Canceled) }
+	return ctx, func() {
+		t.Stop() // here already: who waits for a clock's sleepers is not to count it
+		cancel(context.Canceled)
+	}
 }

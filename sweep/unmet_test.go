@@ -99,7 +99,7 @@ func TestNewsOfAPageThatFailedAreGivenBack(t *testing.T) {
 		t.Fatalf("%+v; the event is %s", pass(t, r, sweep.Unmet), p.state("run-1"))
 	}
 	w = p.sweep(nil, sweep.Config{})
-	if w.tick(7 * time.Second); p.state("run-1") != rendezvous.EventConsumed {
+	if w.tick(8 * time.Second); p.state("run-1") != rendezvous.EventConsumed { // 1.5 ticks of 5 s and more
 		t.Errorf("the event is %s", p.state("run-1"))
 	}
 }

@@ -82,6 +82,30 @@ func TestAttemptLogsAreTrimmed(t *testing.T) {
 	}
 }
 
+// PU-66, PU-49: what failed for too long is parked page by page; of what nobody sends for is told once a tick, behind the last page.
+func TestManyThatFailForTooLongAreParkedInPages(t *testing.T) {
+	p := newPlane(t)
+	var keys []store.PushKey
+	for _, run := range runs("run", 51) {
+		p.start(run)
+		for i := range 10 {
+			key := p.hook(run, fmt.Sprint("h-", i))
+			must(t, p.tenant.RetryPush(t.Context(), key, 0, p.clock.Now().Add(365*day), "the receiver answered 500"))
+			keys = append(keys, key)
+		}
+	}
+	p.start("late")
+	p.hook("late", "a")
+	p.sender.take()
+	r := p.sweep(nil, sweep.Config{PushMaxAge: time.Minute}).tick(time.Minute)
+	if got := pass(t, r, sweep.PushUpkeep); got.Done != len(keys) || got.Pages != 2 || got.Deferred != 1 || got.Saturated || got.Err != nil {
+		t.Errorf("of %d reported %+v", len(keys), got)
+	}
+	if told := p.sender.take().Push; len(told) != 1 || told[0].RunID != "late" {
+		t.Errorf("told of %+v", told)
+	}
+}
+
 // PU-49, push.md section 8: of a run whose registrations have been due for more than 10 s the push-workers are told in every look, longest first; whoever reads the
 // report sees for how long, and attention is raised after 5 min.
 func TestRegistrationsThatNobodySendsForAreToldOf(t *testing.T) {

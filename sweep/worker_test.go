@@ -124,6 +124,7 @@ func TestOnlyPassesThatRunAreReady(t *testing.T) {
 	for range 20 {
 		<-reports
 		must(t, w.Ready())
+		p.clock.Waiting(1)               // for the next tick: a clock that goes on before that would make it later
 		p.clock.Advance(8 * time.Second) // every jittered 5 s are over
 	}
 	<-reports
