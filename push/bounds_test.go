@@ -86,6 +86,88 @@ func TestAFullGateGoesOnWhenATurnEnds(t *testing.T) {
 	eq(t, "most at once", v.most, 1)
 }
 
+// PU-57: a gate is filled at once, claim by claim; what waits for it then is asked for when its own turns end, not those of other gates.
+func TestTurnsOfOtherGatesDoNotAskForAFullOne(t *testing.T) {
+	p := newPlane(t)
+	release := make(chan struct{})
+	full := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+	other := receive(t, nil)
+	for i := range 20 {
+		p.start(fmt.Sprint("r-", i), hook("", "h", full.URL))
+	}
+	w := p.pod(func(o *options) { o.GateInFlight = 16 })
+	w.Pass()
+	w.Sleep() // for no time: the gate has places left
+	w.Pass()
+	for range 16 {
+		full.await(t)
+	}
+	woke := make(chan struct{})
+	go func() {
+		w.Sleep()
+		close(woke)
+	}()
+	for i := range 5 {
+		run := fmt.Sprint("s-", i)
+		p.start(run, hook("", "h", other.URL))
+		w.Noticed(t.Context(), []messaging.PushNotice{{Tenant: "acme", WorkflowID: "wf-" + run, RunID: run}})
+		other.await(t)
+	}
+	for turns, _ := w.Taken(); turns != 16; turns, _ = w.Taken() {
+		_ = clock.Sleep(t.Context(), clock.System, time.Millisecond)
+	}
+	select {
+	case <-woke:
+		t.Error("it claims for a gate that is as full as before")
+	case <-clock.System.NewTimer(100 * time.Millisecond).C():
+	}
+	release <- struct{}{}
+	<-woke
+	close(release)
+	w.Wait()
+	for w.Totals().Accepted < 25 {
+		w.Drive()
+	}
+}
+
+// Where all places of the pod were taken, what waits is asked for when any turn ends, however full a gate is.
+func TestAFullWorkerGoesOnWhenATurnOfAnotherGateEnds(t *testing.T) {
+	p := newPlane(t)
+	hang, release := make(chan struct{}), make(chan struct{})
+	full := receive(t, func(int, message, *http.Request) answer { <-hang; return answer{status: 204} })
+	for i := range 8 {
+		p.start(fmt.Sprint("a-", i), hook("", "h", full.URL))
+	}
+	var others []*receiver
+	for i := range 3 {
+		v := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+		p.start(fmt.Sprint("b-", i), hook("", "h", v.URL))
+		others = append(others, v)
+	}
+	defer close(hang)
+	defer close(release)
+	w := p.pod(func(o *options) { o.GateInFlight, o.InFlight = 8, 10 })
+	for turns, _ := w.Taken(); turns < 10; turns, _ = w.Taken() {
+		w.Pass()
+	}
+	others[0].await(t)
+	others[1].await(t)
+	woke := make(chan struct{})
+	go func() {
+		w.Sleep()
+		close(woke)
+	}()
+	_ = clock.Sleep(t.Context(), clock.System, 20*time.Millisecond) // most likely it sleeps now
+	release <- struct{}{}
+	select {
+	case <-woke:
+	case <-timeout(t):
+		t.Fatal("it sleeps, though a place is free")
+	}
+	w.Pass()
+	others[2].await(t)
+}
+
 // A worker whose places are all taken asks the store for nothing, and claims when one is free.
 func TestAFullWorkerDoesNotAsk(t *testing.T) {
 	p := newPlane(t)

@@ -25,7 +25,7 @@ func (w *Worker) loop(ctx context.Context) {
 // pass claims once for each namespace; whose comes first changes, so that neither takes all places for ever.
 func (w *Worker) pass(ctx context.Context) {
 	w.mu.Lock()
-	w.next, w.again, w.hurry = time.Time{}, false, false
+	w.next, w.behind = time.Time{}, backlog{}
 	w.turned++
 	namespaces := w.looking(w.turned)
 	w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *Worker) looking(turned int) (list []rendezvous.PushNamespace) {
 	return list
 }
 
-// sleep waits for the next pass. What woke the loop while it was not asleep stands in next and hurry.
+// sleep waits for the next pass. What woke the loop while it was not asleep stands in next and behind.
 func (w *Worker) sleep(ctx context.Context) {
 	select {
 	case <-w.wake:
@@ -74,7 +74,7 @@ func (w *Worker) sleep(ctx context.Context) {
 	if !w.next.IsZero() {
 		wait = min(wait, w.next.Sub(w.deps.Clock.Now()))
 	}
-	if w.hurry && w.places.free() > 0 {
+	if w.behind.hurry && w.places.free() > 0 {
 		wait = 0
 	}
 	w.mu.Unlock()
@@ -103,15 +103,51 @@ func (w *Worker) dueAt(at time.Time) {
 	}
 }
 
-// more notes that more is due than was claimed: that is claimed at once where there are places and hurry says that there is use in it, else when a turn leaves its
-// place (see left).
-func (w *Worker) more(hurry bool) {
+// backlog is what is due and was not claimed.
+type backlog struct {
+	any   bool            // a place of any gate may be for it
+	gates map[string]bool // a place of these may
+	hurry bool            // there is one
+}
+
+// more notes that more is due than was claimed, for want of places of some gates, or of any. It is claimed at once where hurry says that there are such, else when a
+// turn leaves one (see left).
+func (w *Worker) more(gates []string, hurry bool) {
 	w.mu.Lock()
-	w.again, w.hurry = true, w.hurry || hurry
+	b := &w.behind
+	b.any, b.hurry = b.any || len(gates) == 0, b.hurry || hurry
+	for _, gate := range gates {
+		if b.gates == nil {
+			b.gates = map[string]bool{}
+		}
+		b.gates[gate] = true
+	}
 	w.mu.Unlock()
 	if hurry && w.places.free() > 0 {
 		signal(w.wake)
 	}
+}
+
+// crowded are the gates that took as many rows of a claim as they could: what it left while it had places is of these.
+func crowded(c store.ClaimPush, rows []store.ClaimedPush) (gates []string) {
+	if len(rows) >= c.Limit {
+		return nil
+	}
+	took := map[string]int{}
+	for _, row := range rows {
+		took[row.Gate]++
+	}
+	for gate, n := range took {
+		if _, less := c.Room[gate]; !less && n >= c.PerGate {
+			gates = append(gates, gate)
+		}
+	}
+	for gate, room := range c.Room {
+		if took[gate] >= room {
+			gates = append(gates, gate)
+		}
+	}
+	return gates
 }
 
 // claim takes due rows of a namespace, as many as there are places, or their half or third, and begins their turns. A claim whose reply was lost is asked for
@@ -125,7 +161,7 @@ func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, 
 	}
 	if free == 0 { // nobody is asked, so nobody fails to answer
 		w.looked.Store(w.deps.Clock.Now().UnixMilli())
-		w.more(true)
+		w.more(nil, true)
 		return store.ClaimedPushes{}, nil
 	}
 	request := w.requests[namespace]
@@ -134,12 +170,12 @@ func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, 
 		w.requests[namespace] = request
 	}
 	perGate := min(store.DefaultPushPerGate, w.cfg.GateInFlight)
-	room, left := w.places.room(perGate)
-	asked := w.deps.Clock.Now()
-	got, err := w.ask(w.life, store.ClaimPush{
+	c := store.ClaimPush{
 		Limit: (free + share - 1) / share, Namespace: namespace, Owner: w.cfg.Owner, Request: request, Lease: w.cfg.Lease, Only: only, LostLimit: w.cfg.LostLimit,
-		PerGate: perGate, Room: room,
-	})
+		PerGate: perGate, Room: w.places.room(perGate),
+	}
+	asked := w.deps.Clock.Now()
+	got, err := w.ask(w.life, c)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.deps.Log.WarnContext(ctx, "due push registrations not claimed; trying again", "code", rendezvous.CodeOf(err), "error", err)
@@ -152,9 +188,10 @@ func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, 
 	if got.Saturated {
 		w.counts.add(Report{Saturated: 1})
 		w.metrics.saturated.Add(w.life, 1)
-		w.more(begun > 0 || len(got.Pushes) == 0 && len(room) == 0)
-		if w.places.since(left) { // else what is left may be of gates that are full here, of which there is nothing to be had until a turn ends
-			w.more(true)
+		gates := crowded(c, got.Pushes)
+		w.more(gates, false) // first: whose turn ends from here on sees it
+		if (begun > 0 || len(got.Pushes) == 0) && (len(gates) == 0 || w.places.open(gates)) {
+			w.more(gates, true)
 		}
 	}
 	return got, nil
@@ -199,8 +236,8 @@ func (w *Worker) claimed(got store.ClaimedPushes, a anchor) (begun int) {
 func (w *Worker) left(row store.ClaimedPush) {
 	w.places.leave(row.Gate, row.Tenant)
 	w.mu.Lock()
-	again := w.again
-	w.hurry = w.hurry || again
+	again := w.behind.any || w.behind.gates[row.Gate]
+	w.behind.hurry = w.behind.hurry || again
 	w.mu.Unlock()
 	if again {
 		signal(w.wake)

@@ -1,6 +1,9 @@
 package push
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // places are the turns that may be under way at once: of the pod, of a gate, of a tenant (push.md section 5).
 type places struct {
@@ -10,7 +13,6 @@ type places struct {
 	taken    int
 	gates    map[string]int
 	tenants  map[string]int
-	left     int // places given back, for life
 }
 
 func newPlaces(most, gateMost int) *places {
@@ -24,24 +26,24 @@ func (p *places) free() int {
 	return p.most - p.taken
 }
 
-// room is of the gates that have less than most how many more turns they take, and how many places were given back before that was so.
-func (p *places) room(most int) (gates map[string]int, left int) {
+// room is of the gates that have less than most how many more turns they take.
+func (p *places) room(most int) map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	gates = map[string]int{}
+	gates := map[string]int{}
 	for gate, n := range p.gates {
 		if free := p.gateMost - n; free < most {
 			gates[gate] = free
 		}
 	}
-	return gates, p.left
+	return gates
 }
 
-// since reports whether a place was given back since so many were.
-func (p *places) since(left int) bool {
+// open reports whether one of some gates takes another turn.
+func (p *places) open(gates []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.left != left
+	return slices.ContainsFunc(gates, func(gate string) bool { return p.gates[gate] < p.gateMost })
 }
 
 // admit takes a place; false where the gate is full, or where others have due work and the tenant half of all places.
@@ -62,7 +64,6 @@ func (p *places) leave(gate, tenant string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken--
-	p.left++
 	drop(p.gates, gate)
 	drop(p.tenants, tenant)
 }

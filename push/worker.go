@@ -83,11 +83,10 @@ type Worker struct {
 	closed   bool                                // nobody claims any more
 
 	mu       sync.Mutex
-	turned   int           // passes, for whose namespace goes first
-	remnants time.Time     // by the clock: when rows of destinations that are gone are looked for again
-	next     time.Time     // by the clock: when something is due that is known of; zero: nothing
-	again    bool          // more is due than was claimed
-	hurry    bool          // and may be claimed at once
+	turned   int       // passes, for whose namespace goes first
+	remnants time.Time // by the clock: when rows of destinations that are gone are looked for again
+	next     time.Time // by the clock: when something is due that is known of; zero: nothing
+	behind   backlog
 	wake     chan struct{} // capacity 1
 
 	stopping atomic.Bool
