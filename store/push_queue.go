@@ -54,8 +54,8 @@ type ClaimedPushes struct {
 	Pushes         []ClaimedPush
 	Now            time.Time // the store's
 	Saturated      bool      // more was due: claim again at once. Of a claim with Only, among those runs
-	NextDue        time.Time // the earliest instant ahead at which a row of the namespace is due; zero: none
-	Unserved       int       // due rows of the other namespace
+	NextDue        time.Time // the earliest instant ahead at which a row of the namespace is due; zero: none, or a claim with Only, which does not say
+	Unserved       int       // due rows of the other namespace; 0 of a claim with Only
 	UnservedCapped bool      // Unserved stopped counting at 10,000
 	Lost           int       // rows whose lease had run out unsettled; those among them that parked are not in Pushes
 	Parked         []PushItem

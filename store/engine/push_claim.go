@@ -102,14 +102,11 @@ func (u *unit) claimPushes(ctx context.Context, c store.ClaimPush) (store.Claime
 	if len(rows) == 0 {
 		claim := backend.PushClaim{PushDue: due, Limit: c.Limit, PerGate: c.PerGate, Room: c.Room}
 		if c.Only != nil {
-			claim.Only = []backend.RunKey{}
-		}
-		for _, r := range c.Only {
-			claim.Only = append(claim.Only, backend.RunKey{Tenant: r.Tenant, ID: r.RunID})
-		}
-		claim.Only = backend.SortedKeys(claim.Only)
-		if c.Only == nil {
-			claim.Only = nil
+			claim.Only = make([]backend.RunKey, len(c.Only))
+			for i, r := range c.Only {
+				claim.Only[i] = backend.RunKey{Tenant: r.Tenant, ID: r.RunID}
+			}
+			claim.Only = backend.SortedKeys(claim.Only)
 		}
 		if rows, out.Saturated, err = u.tx.TakeDuePushes(ctx, claim); err != nil {
 			return out, err
@@ -117,6 +114,9 @@ func (u *unit) claimPushes(ctx context.Context, c store.ClaimPush) (store.Claime
 		if err := u.leasePushes(ctx, c, rows, &out); err != nil {
 			return out, err
 		}
+	}
+	if c.Only != nil { // what else there is, the claims of all that is due tell
+		return out, nil
 	}
 	if out.Unserved, out.UnservedCapped, err = unserved(ctx, u.tx, due); err != nil {
 		return out, err

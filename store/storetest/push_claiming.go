@@ -535,13 +535,15 @@ func pushOnly(t *testing.T, h *Harness) {
 	c := w.ask(1)
 	c.Only = []store.PushRun{{Tenant: two[1].Name(), RunID: s.RunID}, {Tenant: two[1].Name(), RunID: "unknown"}}
 	got := w.Ask(c)
-	eq(t, "with a limit", []any{len(got.Pushes), got.Saturated}, []any{1, true})
+	eq(t, "with a limit", []any{len(got.Pushes), got.Saturated, got.Unserved, got.NextDue.IsZero()}, []any{1, true, 0, true})
 	c.Request = ID("request")
 	got = w.Ask(c)
 	eq(t, "the rest", []any{len(got.Pushes), got.Saturated}, []any{1, false})
 	c.Request, c.Only = ID("request"), []store.PushRun{}
 	eq(t, "of no run", len(w.Ask(c).Pushes), 0)
-	eq(t, "all others", claimed(w.Claim(0).Pushes), []string{two[0].Name() + "/" + other.ID + "/a"})
+	got = w.Claim(0)
+	eq(t, "the next", got.NextDue.IsZero(), false)
+	eq(t, "all others", claimed(got.Pushes), []string{two[0].Name() + "/" + other.ID + "/a"})
 }
 
 func pushClaimAt(t *testing.T, h *Harness) {
