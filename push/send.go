@@ -153,11 +153,15 @@ func (t *turn) tell(e rendezvous.PushAttempt, action string, reason rendezvous.P
 	if !t.deps.Log.Enabled(t.life, level) {
 		return
 	}
+	next := slog.Attr{} // left out of the line
+	if !e.NextAttemptAt.IsZero() {
+		next = slog.Time("next_attempt_at", e.NextAttemptAt)
+	}
 	t.deps.Log.LogAttrs(t.life, level, "push attempt", slog.String("tenant", t.row.Tenant), slog.String("run_id", t.row.RunID), slog.String("id", t.row.ID),
 		slog.String("host", t.host), slog.Int64("seq", e.Seq), slog.Int("index", e.Index), slog.String("class", string(e.Class)), slog.Int("status", e.Status),
 		slog.String("code", e.Code), slog.String("error", e.Error), slog.Bool("unknown", e.Unknown), slog.Int("attempts", t.state.Attempts),
 		slog.Duration("took", e.Phases.Total), slog.Duration("queued", e.Phases.Queued), slog.String("action", action), slog.String("reason", string(reason)),
-		slog.Time("next_attempt_at", e.NextAttemptAt), slog.Bool("advice_capped", e.AdviceCapped), slog.Bool("recovered", recovered))
+		next, slog.Bool("advice_capped", e.AdviceCapped), slog.Bool("recovered", recovered))
 }
 
 // hostOf is as much of a URL as logs may show.

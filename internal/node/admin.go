@@ -12,7 +12,7 @@ import (
 
 var semver = regexp.MustCompile(`^\d+\.\d+\.\d+([-+].*)?$`)
 
-// startAdmin serves health and metrics.
+// startAdmin serves health and metrics: first and until the end, so that a process that migrates or drains is seen to live.
 func (n *Node) startAdmin(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })

@@ -75,7 +75,7 @@ func Start(ctx context.Context, cfg Config) (n *Node, err error) {
 	}
 	n = &Node{cfg: cfg, log: cfg.logger(), failed: make(chan error, 1)}
 	for _, step := range [...]func(context.Context) error{
-		n.startTelemetry, n.startStore, n.startMessaging, n.makeSweep, n.startIngest, n.startDelivery, n.startTimers, n.startPush, n.startSweep, n.startAdmin,
+		n.startTelemetry, n.startAdmin, n.startStore, n.startMessaging, n.makeSweep, n.startIngest, n.startDelivery, n.startTimers, n.startPush, n.startSweep,
 	} {
 		if err := step(ctx); err != nil {
 			stop, cancel := clock.WithTimeout(context.WithoutCancel(ctx), clock.System, cfg.Drain)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rendezvous-events/rendezvous"
@@ -23,7 +25,7 @@ type Targets struct {
 	DevLoopback   bool     `name:"push-dev-loopback" help:"For development: callers may name granted hosts of this machine, by plain http and on any port."`
 	NAT64         bool     `name:"push-nat64" help:"Judge addresses of 64:ff9b::/96 by the IPv4 address in them."`
 	OperatorAllow []string `name:"push-operator-allow" help:"Addresses that are refused to everybody, such as metadata services, and that operators' destinations may reach all the same." placeholder:"ADDRESS"`
-	RefuseSelf    []string `name:"push-refuse-self" help:"Listeners of the plane itself, which no push may reach." placeholder:"ADDRESS:PORT"`
+	RefuseSelf    []string `name:"push-refuse-self" help:"Further listeners of the plane, which no push may reach; those of this process none ever may." placeholder:"ADDRESS:PORT"`
 }
 
 // Policy is what the settings come to; the error names the first wrong one.
@@ -130,16 +132,28 @@ func (c *Config) readDestinations() (err error) {
 	return err
 }
 
+// listeners are where this process itself listens: no push may reach them (push.md section 11), whatever else of the plane listens elsewhere.
+func (n *Node) listeners() (list []string) {
+	for _, at := range []string{n.HTTP, n.Admin, strings.TrimPrefix(n.NATSURL, "nats://")} {
+		if _, err := netip.ParseAddrPort(at); err == nil {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
 // startPush starts the worker that delivers registrations.
 func (n *Node) startPush(ctx context.Context) error {
 	if n.cfg.Push == nil {
 		return nil
 	}
-	policy, err := n.cfg.Targets.Policy()
+	targets := n.cfg.Targets
+	targets.RefuseSelf = slices.Concat(targets.RefuseSelf, n.listeners())
+	policy, err := targets.Policy()
 	if err != nil {
 		return err
 	}
-	if n.cfg.Targets.DevLoopback {
+	if targets.DevLoopback {
 		n.log.WarnContext(ctx, "push-dev-loopback is on: callers' registrations may reach this machine by plain http")
 	}
 	cfg := n.cfg.pushing().WithDefaults()

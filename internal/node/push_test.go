@@ -121,3 +121,37 @@ func TestWithoutStreamsThePollDelivers(t *testing.T) {
 		h.await(t, run+"/1/0")
 	}
 }
+
+// push.md section 11: whatever a caller is granted, no push reaches what this process itself listens on, its broker among it.
+func TestNoPushReachesThePlaneItself(t *testing.T) {
+	h := newHooks(t)
+	n := nodetest.Start(t, func(c *node.Config) {
+		c.Targets = node.Targets{CallerHosts: []string{"127.0.0.1"}, DevLoopback: true}
+	})
+	c, err := client.New(client.Options{Tenant: "acme", URL: "http://" + n.HTTP})
+	must(t, err)
+	defer c.Close()
+	_, err = c.StartRun(t.Context(), wire.StartRun{WorkflowID: "wf", RunID: "r", Type: "order"})
+	must(t, err)
+	_, err = c.PutPush(t.Context(), wire.PutPush{RunID: "r", ID: "other", URL: h.URL, Events: []string{"*"}, NextSeq: 1})
+	must(t, err)
+	h.await(t, "r/1/0")
+	for id, at := range map[string]string{"http": n.HTTP, "admin": n.Admin, "nats": strings.TrimPrefix(n.NATSURL, "nats://")} {
+		ref := wire.PushRef{RunID: "r", ID: id}
+		_, err = c.PutPush(t.Context(), wire.PutPush{RunID: "r", ID: id, URL: "http://" + at + "/in", Events: []string{"*"}, NextSeq: 1})
+		must(t, err)
+		for end := time.Now().Add(nodetest.Patience); ; _ = clock.Sleep(t.Context(), clock.System, nodetest.Look) {
+			tried, err := c.PushAttempts(t.Context(), wire.PushAttempts{PushRef: ref})
+			must(t, err)
+			if len(tried.Attempts) > 0 {
+				if a := tried.Attempts[0]; a.Outcome != "config" || a.Code != "forbidden_literal" {
+					t.Errorf("a push to %s of the plane itself came to %+v", id, a)
+				}
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("no attempt at %s", id)
+			}
+		}
+	}
+}
