@@ -198,6 +198,8 @@ func (t *turn) deferred(e *ending) {
 // look has the worker claim when the registration is due again.
 func (t *turn) look(e *ending, got store.PushSettled) {
 	switch {
+	case got.State == store.PushLeaseRevoked && !t.draining(): // whoever revoked it has it due, and told of that while the lease was held
+		t.dueAt(t.deps.Clock.Now())
 	case e.do == store.PushRetry || e.do == store.PushRelease && !e.at.IsZero():
 		t.dueAt(t.anchor.by(e.at))
 	case e.do == store.PushRelease && !got.Idle && e.why != store.ReleaseDrain:

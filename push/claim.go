@@ -111,7 +111,7 @@ type backlog struct {
 }
 
 // more notes that more is due than was claimed, for want of places of some gates, or of any. It is claimed at once where hurry says that there are such, else when a
-// turn leaves one (see left).
+// turn leaves one (see leave).
 func (w *Worker) more(gates []string, hurry bool) {
 	w.mu.Lock()
 	b := &w.behind
@@ -128,28 +128,6 @@ func (w *Worker) more(gates []string, hurry bool) {
 	}
 }
 
-// crowded are the gates that took as many rows of a claim as they could: what it left while it had places is of these.
-func crowded(c store.ClaimPush, rows []store.ClaimedPush) (gates []string) {
-	if len(rows) >= c.Limit {
-		return nil
-	}
-	took := map[string]int{}
-	for _, row := range rows {
-		took[row.Gate]++
-	}
-	for gate, n := range took {
-		if _, less := c.Room[gate]; !less && n >= c.PerGate {
-			gates = append(gates, gate)
-		}
-	}
-	for gate, room := range c.Room {
-		if took[gate] >= room {
-			gates = append(gates, gate)
-		}
-	}
-	return gates
-}
-
 // claim takes due rows of a namespace, as many as there are places, or their half or third, and begins their turns. A claim whose reply was lost is asked for
 // again by its request.
 func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, only []store.PushRun, share int) (store.ClaimedPushes, error) {
@@ -164,8 +142,8 @@ func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, 
 		w.more(nil, true)
 		return store.ClaimedPushes{}, nil
 	}
-	request := w.requests[namespace]
-	if request == "" {
+	request, repeated := w.requests[namespace]
+	if !repeated {
 		request = rand.Text()
 		w.requests[namespace] = request
 	}
@@ -188,13 +166,25 @@ func (w *Worker) claim(ctx context.Context, namespace rendezvous.PushNamespace, 
 	if got.Saturated {
 		w.counts.add(Report{Saturated: 1})
 		w.metrics.saturated.Add(w.life, 1)
-		gates := crowded(c, got.Pushes)
-		w.more(gates, false) // first: whose turn ends from here on sees it
-		if (begun > 0 || len(got.Pushes) == 0) && (len(gates) == 0 || w.places.open(gates)) {
-			w.more(gates, true)
-		}
+		w.left(got, begun)
+	}
+	if repeated && len(got.Pushes) > 0 { // such an answer does not say what else is due
+		w.more(nil, true)
 	}
 	return got, nil
+}
+
+// left notes what a claim left due.
+func (w *Worker) left(got store.ClaimedPushes, begun int) {
+	w.more(got.Crowded, false) // first: whose turn ends from here on sees it
+	open := len(got.Crowded) == 0 || w.places.open(got.Crowded)
+	nothing := len(got.Pushes)+len(got.Parked) == 0
+	switch {
+	case open && (begun > 0 || len(got.Parked) > 0), open && nothing && len(got.Crowded) > 0: // and if all was put off, it is due later
+		w.more(got.Crowded, true)
+	case nothing && len(got.Crowded) == 0: // others have the rows locked, or there are many tenants in front whose gates are full
+		w.dueAt(w.deps.Clock.Now().Add(time.Second))
+	}
 }
 
 func (w *Worker) ask(ctx context.Context, c store.ClaimPush) (store.ClaimedPushes, error) {
@@ -225,18 +215,18 @@ func (w *Worker) claimed(got store.ClaimedPushes, a anchor) (begun int) {
 		begun++
 		t := w.begin(row, a)
 		w.turns.Go(func() {
-			defer w.left(row)
+			defer w.leave(row)
 			t.run()
 		})
 	}
 	return begun
 }
 
-// left gives a turn's place back.
-func (w *Worker) left(row store.ClaimedPush) {
+// leave gives a turn's place back.
+func (w *Worker) leave(row store.ClaimedPush) {
 	w.places.leave(row.Gate, row.Tenant)
 	w.mu.Lock()
-	again := w.behind.any || w.behind.gates[row.Gate]
+	again := w.behind.any || w.behind.hurry || w.behind.gates[row.Gate]
 	w.behind.hurry = w.behind.hurry || again
 	w.mu.Unlock()
 	if again {

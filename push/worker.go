@@ -151,7 +151,7 @@ func (w *Worker) Start() error {
 	w.rounds = cancel
 	w.looked.Store(w.deps.Clock.Now().UnixMilli())
 	if w.stream != nil {
-		pull, err := w.stream.ConsumePush(messaging.ConsumeOptions{Batch: messaging.Batch{Linger: -1}, Gap: func() { signal(w.wake) }}, w.noticed)
+		pull, err := w.stream.ConsumePush(messaging.ConsumeOptions{Batch: messaging.Batch{Linger: -1}, Gap: func() { w.dueAt(w.deps.Clock.Now()) }}, w.noticed)
 		if err != nil {
 			cancel()
 			return err

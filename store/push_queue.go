@@ -54,6 +54,7 @@ type ClaimedPushes struct {
 	Pushes         []ClaimedPush
 	Now            time.Time // the store's
 	Saturated      bool      // more was due: claim again at once. Of a claim with Only, among those runs
+	Crowded        []string  // then the gates that alone kept the rest from being claimed, for want of PerGate or Room; none: it may be of any gate
 	NextDue        time.Time // the earliest instant ahead at which a row of the namespace is due; zero: none, or a claim with Only, which does not say
 	Unserved       int       // due rows of the other namespace; 0 of a claim with Only
 	UnservedCapped bool      // Unserved stopped counting at 10,000

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -133,13 +134,39 @@ func (c *Config) readDestinations() (err error) {
 }
 
 // listeners are where this process itself listens: no push may reach them (push.md section 11), whatever else of the plane listens elsewhere.
-func (n *Node) listeners() (list []string) {
+func (n *Node) listeners() (list []string, err error) {
 	for _, at := range []string{n.HTTP, n.Admin, strings.TrimPrefix(n.NATSURL, "nats://")} {
-		if _, err := netip.ParseAddrPort(at); err == nil {
-			list = append(list, at)
+		host, port, err := net.SplitHostPort(at)
+		if err != nil {
+			continue // it does not listen
+		}
+		addresses, err := addressesOf(host)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range addresses {
+			list = append(list, net.JoinHostPort(a, port))
 		}
 	}
-	return list
+	return list, nil
+}
+
+// addressesOf are the addresses on which a listener of this machine is reached: of an unspecified one all that the machine has.
+func addressesOf(host string) (list []string, err error) {
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err != nil: // localhost
+		return []string{"127.0.0.1", "::1"}, nil
+	case !ip.IsUnspecified():
+		return []string{ip.String()}, nil
+	}
+	own, err := net.InterfaceAddrs()
+	for _, a := range own {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			list = append(list, p.Addr().WithZone("").String())
+		}
+	}
+	return list, err
 }
 
 // startPush starts the worker that delivers registrations.
@@ -148,7 +175,11 @@ func (n *Node) startPush(ctx context.Context) error {
 		return nil
 	}
 	targets := n.cfg.Targets
-	targets.RefuseSelf = slices.Concat(targets.RefuseSelf, n.listeners())
+	own, err := n.listeners()
+	if err != nil {
+		return err
+	}
+	targets.RefuseSelf = slices.Concat(targets.RefuseSelf, own)
 	policy, err := targets.Policy()
 	if err != nil {
 		return err

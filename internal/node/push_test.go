@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -127,7 +128,12 @@ func TestNoPushReachesThePlaneItself(t *testing.T) {
 	h := newHooks(t)
 	n := nodetest.Start(t, func(c *node.Config) {
 		c.Targets = node.Targets{CallerHosts: []string{"127.0.0.1"}, DevLoopback: true}
+		c.Admin, c.EmbeddedListen = ":0", "localhost:0"
 	})
+	_, admin, err := net.SplitHostPort(n.Admin)
+	must(t, err)
+	_, nats, err := net.SplitHostPort(strings.TrimPrefix(n.NATSURL, "nats://"))
+	must(t, err)
 	c, err := client.New(client.Options{Tenant: "acme", URL: "http://" + n.HTTP})
 	must(t, err)
 	defer c.Close()
@@ -136,7 +142,7 @@ func TestNoPushReachesThePlaneItself(t *testing.T) {
 	_, err = c.PutPush(t.Context(), wire.PutPush{RunID: "r", ID: "other", URL: h.URL, Events: []string{"*"}, NextSeq: 1})
 	must(t, err)
 	h.await(t, "r/1/0")
-	for id, at := range map[string]string{"http": n.HTTP, "admin": n.Admin, "nats": strings.TrimPrefix(n.NATSURL, "nats://")} {
+	for id, at := range map[string]string{"http": n.HTTP, "admin": "127.0.0.1:" + admin, "nats": "127.0.0.1:" + nats} {
 		ref := wire.PushRef{RunID: "r", ID: id}
 		_, err = c.PutPush(t.Context(), wire.PutPush{RunID: "r", ID: id, URL: "http://" + at + "/in", Events: []string{"*"}, NextSeq: 1})
 		must(t, err)

@@ -220,6 +220,13 @@ type PushClaim struct {
 	Only    []RunKey       // nil is any; each once
 }
 
+// PushesTaken is what a claim took.
+type PushesTaken struct {
+	Rows    []*Push
+	More    bool     // more was due
+	Crowded []string // then the gates that alone kept the rest from being taken, in order; none: it may be of any
+}
+
 // PushFilter chooses parked rows; empty parts mean any.
 type PushFilter struct {
 	Reason rendezvous.ParkReason
@@ -274,8 +281,8 @@ type PushTx interface {
 	// PushesOfClaim locks the rows that a claim leased and that nobody settled since, in due order. Revoked ones are not among them.
 	PushesOfClaim(ctx context.Context, owner, request string) ([]*Push, error)
 	// TakeDuePushes locks due rows that nobody has locked: the head of due order, fair by tenant (S3), at most PerGate of one gate, or as many as Room says, in due
-	// order. more says that more was due.
-	TakeDuePushes(ctx context.Context, c PushClaim) (rows []*Push, more bool, err error)
+	// order.
+	TakeDuePushes(ctx context.Context, c PushClaim) (PushesTaken, error)
 	// TakeAgedPushes locks live, unleased rows that nobody has locked and that have been failing since before or earlier, the longest first, fair by tenant.
 	TakeAgedPushes(ctx context.Context, before time.Time, limit int) (rows []*Push, more bool, err error)
 	// OldPushLog answers entries made at before or earlier that are not kept for good, the oldest first. A read.

@@ -108,9 +108,11 @@ func (u *unit) claimPushes(ctx context.Context, c store.ClaimPush) (store.Claime
 			}
 			claim.Only = backend.SortedKeys(claim.Only)
 		}
-		if rows, out.Saturated, err = u.tx.TakeDuePushes(ctx, claim); err != nil {
+		taken, err := u.tx.TakeDuePushes(ctx, claim)
+		if err != nil {
 			return out, err
 		}
+		rows, out.Saturated, out.Crowded = taken.Rows, taken.More, taken.Crowded
 		if err := u.leasePushes(ctx, c, rows, &out); err != nil {
 			return out, err
 		}

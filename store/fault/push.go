@@ -77,8 +77,8 @@ func (t *tx) PushesOfClaim(ctx context.Context, owner, request string) ([]*backe
 }
 
 // TakeDuePushes implements [backend.PushTx].
-func (t *tx) TakeDuePushes(ctx context.Context, c backend.PushClaim) ([]*backend.Push, bool, error) {
-	return paged(ctx, t.at, func() ([]*backend.Push, bool, error) { return t.inner.TakeDuePushes(ctx, c) })
+func (t *tx) TakeDuePushes(ctx context.Context, c backend.PushClaim) (backend.PushesTaken, error) {
+	return through(ctx, t.at, func() (backend.PushesTaken, error) { return t.inner.TakeDuePushes(ctx, c) })
 }
 
 // TakeAgedPushes implements [backend.PushTx].

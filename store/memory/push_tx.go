@@ -61,9 +61,9 @@ func (t *transaction) PushesOfClaim(ctx context.Context, owner, request string) 
 }
 
 // TakeDuePushes implements [backend.PushTx].
-func (t *transaction) TakeDuePushes(ctx context.Context, c backend.PushClaim) ([]*backend.Push, bool, error) {
+func (t *transaction) TakeDuePushes(ctx context.Context, c backend.PushClaim) (backend.PushesTaken, error) {
 	if err := alive(ctx); err != nil {
-		return nil, false, err
+		return backend.PushesTaken{}, err
 	}
 	if c.Only != nil {
 		var rows []*backend.Push
@@ -74,8 +74,9 @@ func (t *transaction) TakeDuePushes(ctx context.Context, c backend.PushClaim) ([
 				}
 			}
 		}
-		rows, more, err := fair.ChoosePushes(c, rows, t.now)
-		return t.lockPushes(rows), more, err
+		taken, err := fair.ChoosePushes(c, rows, t.now)
+		taken.Rows = t.lockPushes(taken.Rows)
+		return taken, err
 	}
 	due := fair.DuePushes{
 		Since: map[string]time.Time{}, Heads: func(tenant string, most int) ([]*backend.Push, error) { return t.gateHeads(c, tenant, most) },
@@ -94,8 +95,9 @@ func (t *transaction) TakeDuePushes(ctx context.Context, c backend.PushClaim) ([
 	for _, own := range t.lapsed(c.PushDue) {
 		due.Lapsed = append(due.Lapsed, own...)
 	}
-	rows, more, err := fair.TakePushes(c, due)
-	return t.lockPushes(rows), more, err
+	taken, err := fair.TakePushes(c, due)
+	taken.Rows = t.lockPushes(taken.Rows)
+	return taken, err
 }
 
 // gateHeads are the first due rows of each gate of a tenant.

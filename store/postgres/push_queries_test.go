@@ -50,16 +50,16 @@ var pushQueries = []query{
 	{"PU-39 NextPush", 4, func(ctx context.Context, tx backend.Tx) error { return ask(tx.NextPush(ctx, callers(tx, ""))) }},
 	// The first of each of two tenants; the due ones and the lapsed; and the page whole.
 	{"PU-39 TakeDuePushes", 40, func(ctx context.Context, tx backend.Tx) error {
-		rows, _, err := tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: callers(tx, ""), Limit: 20, PerGate: 8})
-		return some[*backend.Push](11)(rows, err)
+		taken, err := tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: callers(tx, ""), Limit: 20, PerGate: 8})
+		return some[*backend.Push](11)(taken.Rows, err)
 	}},
 	{"PU-57 TakeDuePushes by gates", 20, func(ctx context.Context, tx backend.Tx) error {
-		rows, _, err := tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: callers(tx, ""), Limit: 4, PerGate: 1})
-		return some[*backend.Push](2)(rows, err)
+		taken, err := tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: callers(tx, ""), Limit: 4, PerGate: 1})
+		return some[*backend.Push](2)(taken.Rows, err)
 	}},
 	{"TakeDuePushes of a run", 8, func(ctx context.Context, tx backend.Tx) error {
-		rows, _, err := tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: callers(tx, ""), Limit: 20, PerGate: 8, Only: []backend.RunKey{{Tenant: "globex", ID: "live-1"}}})
-		return some[*backend.Push](4)(rows, err)
+		taken, err := tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: callers(tx, ""), Limit: 20, PerGate: 8, Only: []backend.RunKey{{Tenant: "globex", ID: "live-1"}}})
+		return some[*backend.Push](4)(taken.Rows, err)
 	}},
 	// Each by its token for its key, and by that.
 	{"PushesByToken", 7, func(ctx context.Context, tx backend.Tx) error {

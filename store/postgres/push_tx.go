@@ -49,24 +49,24 @@ func (t *transaction) PushesOfClaim(ctx context.Context, owner, request string) 
 
 // TakeDuePushes implements [backend.PushTx]. Rows are locked as they are looked at, so that claimers at once go on behind each other; those of a look at many
 // gates, or whose lease has run out, only when they are chosen.
-func (t *transaction) TakeDuePushes(ctx context.Context, c backend.PushClaim) ([]*backend.Push, bool, error) {
+func (t *transaction) TakeDuePushes(ctx context.Context, c backend.PushClaim) (backend.PushesTaken, error) {
 	if c.Only != nil {
 		rows, err := t.PushesOf(ctx, c.Only)
 		if err != nil {
-			return nil, false, err
+			return backend.PushesTaken{}, err
 		}
-		rows, more, err := fair.ChoosePushes(c, rows, t.now)
-		return t.lockDue(ctx, c, rows, more, err)
+		chosen, err := fair.ChoosePushes(c, rows, t.now)
+		return t.lockDue(ctx, c, chosen, err)
 	}
 	tenants, err := t.pushTenants(ctx, c.PushDue)
 	if err != nil {
-		return nil, false, err
+		return backend.PushesTaken{}, err
 	}
 	lapsed, err := t.lapsedPlaces(ctx, c.PushDue)
 	if err != nil {
-		return nil, false, err
+		return backend.PushesTaken{}, err
 	}
-	rows, more, err := fair.TakePushes(c, fair.DuePushes{
+	chosen, err := fair.TakePushes(c, fair.DuePushes{
 		Since: tenants, Lapsed: lapsed,
 		Next: func(places []fair.Place[backend.Push]) ([]*backend.Push, error) {
 			return t.duePlaces(ctx, takeDuePushesSQL, c.PushDue, places)
@@ -75,17 +75,21 @@ func (t *transaction) TakeDuePushes(ctx context.Context, c backend.PushClaim) ([
 			return t.places(ctx, gatePushesSQL, string(c.Namespace), c.At, tenant, backend.MostPushGates, int64(most))
 		},
 	})
-	return t.lockDue(ctx, c, rows, more, err)
+	return t.lockDue(ctx, c, chosen, err)
 }
 
-// lockDue locks what was chosen, as far as nobody else has, and judges it again.
-func (t *transaction) lockDue(ctx context.Context, c backend.PushClaim, chosen []*backend.Push, more bool, err error) ([]*backend.Push, bool, error) {
-	if err != nil || len(chosen) == 0 {
-		return nil, more, err
+// lockDue locks what was chosen, as far as nobody else has, and judges it again. Where some fall out, what is left may be of any gate.
+func (t *transaction) lockDue(ctx context.Context, c backend.PushClaim, chosen backend.PushesTaken, err error) (backend.PushesTaken, error) {
+	if err != nil || len(chosen.Rows) == 0 {
+		return chosen, err
 	}
-	rows, err := t.whole(ctx, chosen, t.tryLockPushes)
+	rows, err := t.whole(ctx, chosen.Rows, t.tryLockPushes)
 	rows = slices.DeleteFunc(rows, func(p *backend.Push) bool { return !p.Due(c.At, t.now) })
-	return rows, more, err
+	if len(rows) < len(chosen.Rows) {
+		chosen.Crowded = nil
+	}
+	chosen.Rows = rows
+	return chosen, err
 }
 
 // TakeAgedPushes implements [backend.PushTx].

@@ -83,21 +83,21 @@ func (t *transaction) PushesOfClaim(ctx context.Context, owner, request string) 
 }
 
 // TakeDuePushes implements [backend.PushTx].
-func (t *transaction) TakeDuePushes(ctx context.Context, c backend.PushClaim) ([]*backend.Push, bool, error) {
+func (t *transaction) TakeDuePushes(ctx context.Context, c backend.PushClaim) (backend.PushesTaken, error) {
 	if c.Only != nil {
 		rows, err := t.PushesOf(ctx, c.Only)
 		if err != nil {
-			return nil, false, err
+			return backend.PushesTaken{}, err
 		}
 		return fair.ChoosePushes(c, rows, t.now)
 	}
 	tenants, err := t.pushTenants(ctx, c.PushDue)
 	if err != nil {
-		return nil, false, err
+		return backend.PushesTaken{}, err
 	}
 	lapsed, err := t.lapsed(ctx, c.PushDue)
 	if err != nil {
-		return nil, false, err
+		return backend.PushesTaken{}, err
 	}
 	return fair.TakePushes(c, fair.DuePushes{
 		Since: tenants, Lapsed: lapsed, Heads: func(tenant string, most int) ([]*backend.Push, error) { return t.gateHeads(ctx, c, tenant, most) },

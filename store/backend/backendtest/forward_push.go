@@ -59,8 +59,8 @@ func (t spyTx) PushesOfClaim(_ context.Context, owner, request string) ([]*backe
 	return note[[]*backend.Push](t, "PushesOfClaim", owner, request)
 }
 
-func (t spyTx) TakeDuePushes(_ context.Context, c backend.PushClaim) ([]*backend.Push, bool, error) {
-	return note2[[]*backend.Push, bool](t, "TakeDuePushes", c)
+func (t spyTx) TakeDuePushes(_ context.Context, c backend.PushClaim) (backend.PushesTaken, error) {
+	return note[backend.PushesTaken](t, "TakeDuePushes", c)
 }
 
 func (t spyTx) TakeAgedPushes(_ context.Context, before time.Time, limit int) ([]*backend.Push, bool, error) {

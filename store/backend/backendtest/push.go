@@ -254,16 +254,16 @@ func lapsedPushes(x *bench) {
 	})
 	x.update(func(tx backend.Tx) {
 		for _, only := range [][]backend.RunKey{nil, {runKey(acme, w.RunID)}} {
-			rows, more := got2(tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: d, Limit: 10, PerGate: 10, Only: only}))(x)
-			eq(x, "taken", pushIDs(rows), []string{"lapsed", "early", "revoked"})
-			eq(x, "more", more, false)
-			eq(x, "a row", rows[0], lapsed)
+			taken := got(tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: d, Limit: 10, PerGate: 10, Only: only}))(x)
+			eq(x, "taken", pushIDs(taken.Rows), []string{"lapsed", "early", "revoked"})
+			eq(x, "more", taken.More, false)
+			eq(x, "a row", taken.Rows[0], lapsed)
 		}
-		rows, more := got2(tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: d, Limit: 2, PerGate: 10}))(x)
-		eq(x, "a page", pushIDs(rows), []string{"lapsed", "early"})
-		eq(x, "more", more, true)
-		rows, _ = got2(tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: d, Limit: 2, PerGate: 10, Only: []backend.RunKey{runKey(globex, "r1")}}))(x)
-		eq(x, "of another run", len(rows), 0)
+		taken := got(tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: d, Limit: 2, PerGate: 10}))(x)
+		eq(x, "a page", pushIDs(taken.Rows), []string{"lapsed", "early"})
+		eq(x, "more", []any{taken.More, len(taken.Crowded)}, []any{true, 0})
+		taken = got(tx.TakeDuePushes(ctx, backend.PushClaim{PushDue: d, Limit: 2, PerGate: 10, Only: []backend.RunKey{runKey(globex, "r1")}}))(x)
+		eq(x, "of another run", len(taken.Rows), 0)
 	})
 }
 
@@ -280,33 +280,32 @@ func takenPushes(x *bench) {
 	other.Gate, foreign.Gate = "live", "dead"
 	x.pushed(w, append(flood, other)...)
 	x.pushed(small, foreign)
-	take := func(limit, perGate int) (string, bool) {
-		var ids []string
-		more := false
+	take := func(limit, perGate int) (ids string, taken backend.PushesTaken) {
 		x.update(func(tx backend.Tx) {
 			claim := backend.PushClaim{PushDue: backend.PushDue{Namespace: rendezvous.PushCaller, At: tx.Now()}, Limit: limit, PerGate: perGate}
-			var rows []*backend.Push
-			rows, more = got2(tx.TakeDuePushes(ctx, claim))(x)
-			ids = pushIDs(rows)
+			taken = got(tx.TakeDuePushes(ctx, claim))(x)
 		})
-		return fmt.Sprint(ids), more
+		return fmt.Sprint(pushIDs(taken.Rows)), taken
 	}
 	for _, c := range []struct {
 		limit, perGate int
 		ids            string
-		more           bool
+		crowded        string
 	}{
-		{4, 100, "[p00 p01 p02 foreign]", true},
-		{4, 2, "[p00 p01 other]", true}, // the other tenant's is of the same gate, which is full
-		{40, 3, "[p00 p01 p02 other]", true},
-		{1, 100, "[p00]", true},
+		{4, 100, "[p00 p01 p02 foreign]", "[]"},
+		{4, 2, "[p00 p01 other]", "[dead]"}, // the other tenant's is of the same gate, which is full
+		{40, 3, "[p00 p01 p02 other]", "[dead]"},
+		{1, 100, "[p00]", "[]"},
+		{3, 2, "[p00 other foreign]", "[dead]"}, // as many as were asked for, and nothing is left but of that gate
+		{2, 2, "[p00 foreign]", "[]"},           // the other gate's is left
 	} {
-		ids, more := take(c.limit, c.perGate)
-		eq(x, fmt.Sprintf("%d of %d a gate", c.limit, c.perGate), ids, c.ids)
-		eq(x, "more", more, c.more)
+		ids, taken := take(c.limit, c.perGate)
+		what := fmt.Sprintf("%d of %d a gate", c.limit, c.perGate)
+		eq(x, what, ids, c.ids)
+		eq(x, what+": more, crowded", []any{taken.More, fmt.Sprint(taken.Crowded)}, []any{true, c.crowded})
 	}
-	ids, more := take(40, 100)
-	eq(x, "all", len(ids) > 0 && !more, true)
+	ids, taken := take(40, 100)
+	eq(x, "all", []any{len(ids) > 0, taken.More, len(taken.Crowded)}, []any{true, false, 0})
 }
 
 func pushesByLease(x *bench) {

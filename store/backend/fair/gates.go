@@ -1,6 +1,9 @@
 package fair
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Gates shares the places of a page among tenants, as Rows does, and gives no gate more than a few of them: where many rows in front are of gates that are full,
 // those of others are found behind them.
@@ -23,7 +26,15 @@ type Gates[R any] struct {
 	took     map[string]int // of a gate
 	rows     []*R
 	more     bool
+	crowded  map[string]bool // gates that left rows
+	cut      bool            // and so did others, or nobody looked
 }
+
+// Bounds of how many tenants are looked at, the longest due first: so many together behind the first, as many as there are places, and all in all.
+const (
+	fewTenants  = 64
+	mostTenants = 1000
+)
 
 // lane is what is known of a tenant's queue.
 type lane[R any] struct {
@@ -38,15 +49,37 @@ type lane[R any] struct {
 
 // Rows takes the rows, in the order of the page, and says whether more was due.
 func (g *Gates[R]) Rows(tenantOf func(*R) string) (rows []*R, more bool, err error) {
-	if len(g.Tenants) == 0 || g.Limit <= 0 {
-		return nil, len(g.Tenants) > 0, nil
+	g.tenantOf, g.took, g.crowded = tenantOf, map[string]int{}, map[string]bool{}
+	left := g.Tenants
+	for looked := 0; len(left) > 0 && looked < mostTenants && len(g.rows) < g.Limit; {
+		n := g.Limit - len(g.rows)
+		if looked > 0 {
+			n = max(n, fewTenants)
+		}
+		n = min(n, len(left))
+		if err := g.share(left[:n]); err != nil {
+			return nil, false, err
+		}
+		left, looked = left[n:], looked+n
 	}
-	g.tenantOf, g.took = tenantOf, map[string]int{}
-	tenants := g.Tenants
-	if len(tenants) > g.Limit {
-		tenants, g.more = tenants[:g.Limit], true
+	if len(left) > 0 {
+		g.more, g.cut = true, true
 	}
-	share := g.Limit / len(tenants)
+	slices.SortFunc(g.rows, g.Compare)
+	return g.rows, g.more, nil
+}
+
+// Crowded are the gates that alone kept due rows from being taken, in order; none where other rows may be left, too.
+func (g *Gates[R]) Crowded() []string {
+	if g.cut {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(g.crowded))
+}
+
+// share gives each of some tenants its share of the places that are left, in their order, and what they leave of those to the longest due.
+func (g *Gates[R]) share(tenants []string) error {
+	share := max(1, (g.Limit-len(g.rows))/len(tenants))
 	lanes := make([]*lane[R], len(tenants))
 	for i, t := range tenants {
 		lanes[i] = &lane[R]{tenant: t, asked: share + 1}
@@ -55,13 +88,13 @@ func (g *Gates[R]) Rows(tenantOf func(*R) string) (rows []*R, more bool, err err
 		}
 	}
 	if err := g.fill(lanes); err != nil {
-		return nil, false, err
+		return err
 	}
 	for _, l := range lanes {
-		for l.got < share {
+		for l.got < share && len(g.rows) < g.Limit {
 			head, err := g.head(l)
 			if err != nil {
-				return nil, false, err
+				return err
 			}
 			if head == nil {
 				break
@@ -69,11 +102,7 @@ func (g *Gates[R]) Rows(tenantOf func(*R) string) (rows []*R, more bool, err err
 			g.take(l)
 		}
 	}
-	if err := g.rest(lanes); err != nil {
-		return nil, false, err
-	}
-	slices.SortFunc(g.rows, g.Compare)
-	return g.rows, g.more, nil
+	return g.rest(lanes)
 }
 
 // rest gives what places are left to the longest due.
@@ -93,7 +122,7 @@ func (g *Gates[R]) rest(lanes []*lane[R]) error {
 			return nil
 		}
 		if len(g.rows) == g.Limit {
-			g.more = true
+			g.more, g.cut = true, true
 			return nil
 		}
 		g.take(longest)
@@ -111,10 +140,11 @@ func (g *Gates[R]) take(l *lane[R]) {
 func (g *Gates[R]) head(l *lane[R]) (*R, error) {
 	for {
 		for len(l.rows) > 0 {
-			if gate := g.GateOf(l.rows[0]); g.took[gate] < g.room(gate) {
+			gate := g.GateOf(l.rows[0])
+			if g.took[gate] < g.room(gate) {
 				return l.rows[0], nil
 			}
-			l.rows, g.more = l.rows[1:], true // it is due, and has to wait
+			l.rows, g.more, g.crowded[gate] = l.rows[1:], true, true // it is due, and has to wait
 			l.passed++
 		}
 		if l.done {
@@ -166,7 +196,12 @@ func (g *Gates[R]) heads(l *lane[R]) error {
 	if err != nil {
 		return err
 	}
+	of := map[string]int{}
 	for _, r := range rows {
+		gate := g.GateOf(r)
+		if of[gate]++; of[gate] >= g.PerGate { // there may be more behind
+			g.crowded[gate] = true
+		}
 		if l.last == nil || g.Compare(r, l.last) > 0 {
 			l.rows = append(l.rows, r)
 		}

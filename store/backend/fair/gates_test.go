@@ -21,7 +21,7 @@ func compareGated(a, b *gated) int {
 }
 
 // choose runs the chooser over rows and counts how many it was given.
-func choose(t *testing.T, rows []*gated, limit, perGate, look int) (got []*gated, more bool, fetched int) {
+func choose(t *testing.T, rows []*gated, limit, perGate, look int) (got []*gated, more bool, crowded string, fetched int) {
 	t.Helper()
 	queues := map[string][]*gated{}
 	for _, r := range rows {
@@ -64,7 +64,7 @@ func choose(t *testing.T, rows []*gated, limit, perGate, look int) (got []*gated
 	if err != nil {
 		t.Fatal(err)
 	}
-	return got, more, fetched
+	return got, more, fmt.Sprint(g.Crowded()), fetched
 }
 
 // PU-35: no gate has more than its places, each tenant its share, and many rows of a full gate hide none behind them.
@@ -76,7 +76,7 @@ func TestPU35GatesAndTenantsShareAPage(t *testing.T) {
 	for i := range 10 {
 		rows = append(rows, &gated{"b", "gb", 20_000 + i})
 	}
-	got, more, _ := choose(t, rows, 100, 100, 2000)
+	got, more, _, _ := choose(t, rows, 100, 100, 2000)
 	own := 0
 	for _, r := range got {
 		if r.tenant == "b" {
@@ -97,14 +97,17 @@ func TestPU35GatesAndTenantsShareAPage(t *testing.T) {
 	for i := range 20 {
 		rows = append(rows, &gated{"a", fmt.Sprintf("g%d", i), 9000 + i})
 	}
+	for i := range 9 {
+		rows = append(rows, &gated{"a", "k", 9100 + i})
+	}
 	for _, look := range []int{100, 100_000} { // by its gates, and by going over all of them
-		got, more, fetched := choose(t, rows, 100, 8, look)
+		got, more, crowded, fetched := choose(t, rows, 100, 8, look)
 		gates := map[string]int{}
 		for _, r := range got {
 			gates[r.gate]++
 		}
-		if gates["dead"] != 8 || len(got) != 28 || !more {
-			t.Errorf("look %d: %d rows, %d of the full gate, more %v", look, len(got), gates["dead"], more)
+		if gates["dead"] != 8 || gates["k"] != 8 || len(got) != 36 || !more || crowded != "[dead k]" {
+			t.Errorf("look %d: %d rows, %v, more %v, crowded %s", look, len(got), gates, more, crowded)
 		}
 		if look == 100 && fetched > 2000 {
 			t.Errorf("%d rows were fetched", fetched)
@@ -120,16 +123,18 @@ func TestPU36MoreIsSaidWhenMoreWasDue(t *testing.T) {
 		limit int
 		want  int
 		more  bool
+		gates string // that alone keep the rest
 	}{
-		"none":             {nil, 2, 0, false},
-		"all fit":          {[]*gated{row("a", "g", 1), row("b", "g", 2)}, 2, 2, false},
-		"one over":         {[]*gated{row("a", "g", 1), row("a", "h", 2), row("b", "g", 3)}, 2, 2, true},
-		"a gate is full":   {[]*gated{row("a", "g", 1), row("a", "g", 2), row("b", "g", 3)}, 9, 2, true},
-		"tenants over":     {[]*gated{row("a", "g", 1), row("b", "h", 2), row("c", "i", 3)}, 2, 2, true},
-		"exactly the page": {[]*gated{row("a", "g", 1), row("a", "h", 2)}, 2, 2, false},
+		"none":             {nil, 2, 0, false, "[]"},
+		"all fit":          {[]*gated{row("a", "g", 1), row("b", "g", 2)}, 2, 2, false, "[]"},
+		"one over":         {[]*gated{row("a", "g", 1), row("a", "h", 2), row("b", "g", 3)}, 2, 2, true, "[]"},
+		"a gate is full":   {[]*gated{row("a", "g", 1), row("a", "g", 2), row("b", "g", 3)}, 9, 2, true, "[g]"},
+		"and tenants over": {[]*gated{row("a", "g", 1), row("b", "g", 2), row("a", "g", 3), row("c", "h", 4)}, 2, 2, true, "[]"},
+		"tenants over":     {[]*gated{row("a", "g", 1), row("b", "h", 2), row("c", "i", 3)}, 2, 2, true, "[]"},
+		"exactly the page": {[]*gated{row("a", "g", 1), row("a", "h", 2)}, 2, 2, false, "[]"},
 	} {
-		if got, more, _ := choose(t, c.rows, c.limit, 2, 100); len(got) != c.want || more != c.more {
-			t.Errorf("%s: %v, more %v", name, got, more)
+		if got, more, gates, _ := choose(t, c.rows, c.limit, 2, 100); len(got) != c.want || more != c.more || gates != c.gates {
+			t.Errorf("%s: %v, more %v, crowded %s", name, got, more, gates)
 		}
 	}
 }

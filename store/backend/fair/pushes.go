@@ -19,7 +19,7 @@ type DuePushes struct {
 }
 
 // TakePushes chooses among them, as [backend.PushTx.TakeDuePushes] says.
-func TakePushes(c backend.PushClaim, d DuePushes) (rows []*backend.Push, more bool, err error) {
+func TakePushes(c backend.PushClaim, d DuePushes) (backend.PushesTaken, error) {
 	lapsed := byTenant(d.Lapsed, backend.TenantOfPush)
 	since := map[string]time.Time{}
 	for tenant, at := range d.Since {
@@ -57,7 +57,8 @@ func TakePushes(c backend.PushClaim, d DuePushes) (rows []*backend.Push, more bo
 		g.Tenants = append(g.Tenants, tenant)
 	}
 	slices.SortFunc(g.Tenants, func(a, b string) int { return cmp.Or(since[a].Compare(since[b]), cmp.Compare(a, b)) })
-	return g.Rows(backend.TenantOfPush)
+	rows, more, err := g.Rows(backend.TenantOfPush)
+	return backend.PushesTaken{Rows: rows, More: more, Crowded: g.Crowded()}, err
 }
 
 // behind is what of rows in due order comes behind one; nil is all.
@@ -73,7 +74,7 @@ func behind(rows []*backend.Push, after *backend.Push) []*backend.Push {
 }
 
 // ChoosePushes chooses among rows that are at hand those of a claim that are due.
-func ChoosePushes(c backend.PushClaim, rows []*backend.Push, now time.Time) ([]*backend.Push, bool, error) {
+func ChoosePushes(c backend.PushClaim, rows []*backend.Push, now time.Time) (backend.PushesTaken, error) {
 	due := slices.DeleteFunc(rows, func(p *backend.Push) bool { return p.Namespace != c.Namespace || !p.Due(c.At, now) })
 	none := func([]Place[backend.Push]) ([]*backend.Push, error) { return nil, nil }
 	return TakePushes(c, DuePushes{Lapsed: due, Next: none, Heads: func(string, int) ([]*backend.Push, error) { return nil, nil }})
