@@ -164,6 +164,6 @@ type TimerTx interface {
 	DueTimers(ctx context.Context, shards []int, limit int) (rows []*Timer, more bool, err error)
 	// LockTimers locks those rows that nobody has locked and answers them as they are now.
 	LockTimers(ctx context.Context, keys []TimerKey) (map[TimerKey]*Timer, error)
-	// HeldTimers locks, likewise, the rows that carry those tokens.
+	// HeldTimers locks the rows that carry those tokens, in key order; it waits for whoever has them.
 	HeldTimers(ctx context.Context, tokens []int64) ([]*Timer, error)
 }
