@@ -21,7 +21,7 @@ import (
 func TestAFullGateHoldsNoPlaces(t *testing.T) {
 	p := newPlane(t)
 	release := make(chan struct{})
-	full := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+	full := blocked(t, release)
 	other := receive(t, nil)
 	var hooks []rendezvous.Registration
 	for i := range 8 {
@@ -63,7 +63,7 @@ func TestAFullGateHoldsNoPlaces(t *testing.T) {
 func TestAFullGateGoesOnWhenATurnEnds(t *testing.T) {
 	p := newPlane(t)
 	release := make(chan struct{})
-	v := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+	v := blocked(t, release)
 	for i := range 8 {
 		p.start(fmt.Sprint("r-", i), hook("", "h", v.URL))
 	}
@@ -90,7 +90,7 @@ func TestAFullGateGoesOnWhenATurnEnds(t *testing.T) {
 func TestTurnsOfOtherGatesDoNotAskForAFullOne(t *testing.T) {
 	p := newPlane(t)
 	release := make(chan struct{})
-	full := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+	full := blocked(t, release)
 	other := receive(t, nil)
 	for i := range 20 {
 		p.start(fmt.Sprint("r-", i), hook("", "h", full.URL))
@@ -102,11 +102,7 @@ func TestTurnsOfOtherGatesDoNotAskForAFullOne(t *testing.T) {
 	for range 16 {
 		full.await(t)
 	}
-	woke := make(chan struct{})
-	go func() {
-		w.Sleep()
-		close(woke)
-	}()
+	woke := asleep(t, w)
 	for i := range 5 {
 		run := fmt.Sprint("s-", i)
 		p.start(run, hook("", "h", other.URL))
@@ -134,13 +130,13 @@ func TestTurnsOfOtherGatesDoNotAskForAFullOne(t *testing.T) {
 func TestAFullWorkerGoesOnWhenATurnOfAnotherGateEnds(t *testing.T) {
 	p := newPlane(t)
 	hang, release := make(chan struct{}), make(chan struct{})
-	full := receive(t, func(int, message, *http.Request) answer { <-hang; return answer{status: 204} })
+	full := blocked(t, hang)
 	for i := range 8 {
 		p.start(fmt.Sprint("a-", i), hook("", "h", full.URL))
 	}
 	var others []*receiver
 	for i := range 3 {
-		v := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+		v := blocked(t, release)
 		p.start(fmt.Sprint("b-", i), hook("", "h", v.URL))
 		others = append(others, v)
 	}
@@ -152,18 +148,9 @@ func TestAFullWorkerGoesOnWhenATurnOfAnotherGateEnds(t *testing.T) {
 	}
 	others[0].await(t)
 	others[1].await(t)
-	woke := make(chan struct{})
-	go func() {
-		w.Sleep()
-		close(woke)
-	}()
-	_ = clock.Sleep(t.Context(), clock.System, 20*time.Millisecond) // most likely it sleeps now
+	woke := asleep(t, w)
 	release <- struct{}{}
-	select {
-	case <-woke:
-	case <-timeout(t):
-		t.Fatal("it sleeps, though a place is free")
-	}
+	wakes(t, woke)
 	w.Pass()
 	others[2].await(t)
 }
@@ -172,7 +159,7 @@ func TestAFullWorkerGoesOnWhenATurnOfAnotherGateEnds(t *testing.T) {
 func TestAFullWorkerDoesNotAsk(t *testing.T) {
 	p := newPlane(t)
 	release := make(chan struct{})
-	v := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+	v := blocked(t, release)
 	p.start("r", hook("", "h", v.URL))
 	p.start("s", hook("", "h", v.URL))
 	counted := &counting{Store: p.store}
@@ -207,7 +194,7 @@ func (c *counting) ClaimPushes(ctx context.Context, r store.ClaimPush) (store.Cl
 func TestATenantHasHalfOfThePlacesWhileAnotherIsDue(t *testing.T) {
 	p := newPlane(t)
 	release := make(chan struct{})
-	v := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+	v := blocked(t, release)
 	other, err := p.store.Tenant("umbrella")
 	must(t, err)
 	for i := range 6 {

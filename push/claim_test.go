@@ -54,10 +54,7 @@ func TestAWorkerSleepsUntilSomethingIsDue(t *testing.T) {
 func TestAPlaceThatBecameFreeIsClaimedFor(t *testing.T) {
 	p := newPlane(t)
 	leave := make(chan struct{})
-	v := receive(t, func(int, message, *http.Request) answer {
-		<-leave
-		return answer{status: 204}
-	})
+	v := blocked(t, leave)
 	for _, run := range []string{"r", "s"} {
 		p.start(run, hook(run, "h", v.URL))
 	}
@@ -68,18 +65,7 @@ func TestAPlaceThatBecameFreeIsClaimedFor(t *testing.T) {
 	close(leave)
 	w.Wait()
 	eq(t, "received", len(v.ids()), 1)
-	woke := make(chan struct{})
-	go func() {
-		defer close(woke)
-		w.Sleep()
-	}()
-	patient, done := clock.WithTimeout(t.Context(), clock.System, patience)
-	defer done()
-	select {
-	case <-woke:
-	case <-patient.Done():
-		t.Fatal("it sleeps, and one waits")
-	}
+	wakes(t, asleep(t, w))
 	w.Drive()
 	eq(t, "received in the end", len(v.ids()), 2)
 }

@@ -423,7 +423,7 @@ func (s stalling) SettlePushes(context.Context, []store.PushSettlement) ([]store
 func TestADrainLeavesNothingBehind(t *testing.T) {
 	p := newPlane(t)
 	release := make(chan struct{})
-	v := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+	v := blocked(t, release)
 	for run := range 10 {
 		var hooks []rendezvous.Registration
 		for i := range 10 {

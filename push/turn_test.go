@@ -107,7 +107,7 @@ func TestEachDestinationHasItsOwnCursor(t *testing.T) {
 func TestAStalledReceiverHoldsUpNobody(t *testing.T) {
 	p := newPlane(t)
 	release := make(chan struct{})
-	stalled := receive(t, func(int, message, *http.Request) answer { <-release; return answer{status: 204} })
+	stalled := blocked(t, release)
 	other := receive(t, nil)
 	p.start("r", hook("r", "a", stalled.URL), hook("r", "b", other.URL))
 	w := p.pod()
